@@ -1,0 +1,1 @@
+//! Structure as tests: see tests/.
