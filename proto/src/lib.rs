@@ -1,1 +1,25 @@
-//! proto.
+//! What crosses a wire: the words, their bytes, and the limits both ends keep.
+//!
+//! `schema/*.fbs` is the source of truth for bytes, `vectors/` holds golden examples, and
+//! everything is decoded through the FlatBuffers verifier with the bounds of [`limits`].
+#![deny(missing_docs)]
+
+pub mod address;
+pub mod close;
+pub mod control;
+pub mod decode;
+pub mod enter;
+pub mod envelope;
+pub mod frame;
+pub mod head;
+pub mod heat;
+pub mod id;
+pub mod item;
+pub mod keys;
+pub mod limits;
+pub mod load;
+pub mod segment;
+pub mod time;
+pub mod verdict;
+
+mod codec;

@@ -1,1 +1,5 @@
-//! auth-core.
+//! Who may speak, decided: tickets, epochs, keys and tokens. No I/O, no clock, no randomness.
+#![deny(missing_docs)]
+
+pub mod app;
+pub mod secret;

@@ -1,1 +1,150 @@
-//! bus.
+//! How envelopes are carried: topics with a fixed number of partitions, offsets, at-least-once.
+//!
+//! The semantics are Kafka's in every adapter. [`Bus`] is the port; [`Tail`] and [`Group`] are the
+//! two ways to read, written once on top of it.
+#![deny(missing_docs)]
+
+pub mod topic;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use proto::id::Term;
+use proto::time::Wall;
+
+pub use topic::Topic;
+
+/// A partition of a topic, from 0.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct PartitionNo(pub u32);
+
+/// A record's place in its partition, from 0, rising, with holes possible.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Offset(pub u64);
+
+/// A record on its way in.
+#[derive(Clone, Debug)]
+pub struct Publish {
+    /// Where.
+    pub topic: Topic,
+    /// Which partition; see [`topic::Topic::partition_of`].
+    pub partition: PartitionNo,
+    /// Lease term of the publisher; the bus refuses a term older than it has seen in this
+    /// partition. `None` on topics that many may write.
+    pub term: Option<Term>,
+    /// Compaction key, on compacted topics.
+    pub key: Option<Arc<str>>,
+    /// At most [`proto::limits::RECORD_BYTES_MAX`].
+    pub value: Bytes,
+}
+
+/// A record on its way out.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// Its partition.
+    pub partition: PartitionNo,
+    /// Its place.
+    pub offset: Offset,
+    /// When the bus took it.
+    pub at: Wall,
+    /// Compaction key.
+    pub key: Option<Arc<str>>,
+    /// The bytes.
+    pub value: Bytes,
+}
+
+/// Why a record was not taken.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum PublishError {
+    /// The queue is full: tell the sender, or try again.
+    #[error("the bus is busy")]
+    Busy,
+    /// Another holds the partition with a newer term: stop.
+    #[error("term {given:?} is older than {newest:?}")]
+    Fenced {
+        /// The publisher's.
+        given: Term,
+        /// The newest seen.
+        newest: Term,
+    },
+    /// More than [`proto::limits::RECORD_BYTES_MAX`].
+    #[error("a record of {bytes} bytes is too large")]
+    TooLarge {
+        /// Bytes given.
+        bytes: usize,
+    },
+    /// No such partition.
+    #[error("no such partition")]
+    NoPartition,
+    /// The bus is away.
+    #[error("the bus is away")]
+    Away,
+}
+
+/// Why nothing could be read, found or committed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum ReadError {
+    /// Records before `oldest` are gone.
+    #[error("records before {oldest:?} are gone")]
+    Gone {
+        /// Oldest offset that is still there.
+        oldest: Offset,
+    },
+    /// No such partition.
+    #[error("no such partition")]
+    NoPartition,
+    /// The bus is away.
+    #[error("the bus is away")]
+    Away,
+}
+
+/// Where to begin reading.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum At {
+    /// The oldest record kept.
+    Oldest,
+    /// Behind the newest record.
+    End,
+    /// The first record taken at or after this time.
+    Time(Wall),
+    /// Where this group committed; the oldest record if it never did.
+    Committed(Arc<str>),
+}
+
+/// The port. Every call is a batch, and every call may be repeated.
+pub trait Bus: Send + Sync + Debug {
+    /// Appends records; one result each, in order. Records of one partition keep their order.
+    fn publish(&self, records: Vec<Publish>) -> BoxFuture<'_, Vec<Result<Offset, PublishError>>>;
+
+    /// Reads from `from` on, at most `records_max`, waiting up to `wait` for the first one.
+    ///
+    /// Cancelling it loses nothing.
+    fn read(
+        &self,
+        topic: Topic,
+        partition: PartitionNo,
+        from: Offset,
+        records_max: usize,
+        wait: Duration,
+    ) -> BoxFuture<'_, Result<Vec<Record>, ReadError>>;
+
+    /// The offset of a place.
+    fn locate(
+        &self,
+        topic: Topic,
+        partition: PartitionNo,
+        at: At,
+    ) -> BoxFuture<'_, Result<Offset, ReadError>>;
+
+    /// Remembers that `group` has done all work before `next`.
+    fn commit(
+        &self,
+        group: Arc<str>,
+        topic: Topic,
+        partition: PartitionNo,
+        next: Offset,
+    ) -> BoxFuture<'_, Result<(), ReadError>>;
+}

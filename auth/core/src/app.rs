@@ -1,0 +1,64 @@
+//! One customer's application, as configured: `[[app]]`.
+
+use proto::id::AppId;
+use serde::{Deserialize, Serialize};
+
+use crate::secret::Secret;
+
+/// One customer's application.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct App {
+    /// Its number, in tokens and on the bus.
+    pub id: AppId,
+    /// For people.
+    #[serde(default)]
+    pub name: String,
+    /// Keys that its business servers sign tickets with.
+    #[serde(default)]
+    pub ticket_keys: Vec<TicketKey>,
+    /// Keys that open the business API.
+    #[serde(default)]
+    pub api_keys: Vec<Secret>,
+    /// Seconds within which a token must be used; at most 120.
+    #[serde(default = "default_token_ttl_s")]
+    pub token_ttl_s: u16,
+    /// Whether a token opens one session only.
+    #[serde(default = "default_single_use")]
+    pub single_use: bool,
+}
+
+/// A key that tickets are signed with; its algorithm is this, whatever a ticket says.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct TicketKey {
+    /// Name in the ticket's header; the key without a name serves tickets without `kid`.
+    #[serde(default)]
+    pub kid: String,
+    /// Algorithm.
+    pub alg: TicketAlg,
+    /// HS256: the shared secret, at least 32 bytes. Others: the public key as PEM.
+    pub key: Secret,
+}
+
+/// Signature algorithm of tickets.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub enum TicketAlg {
+    /// Ed25519.
+    #[serde(rename = "EdDSA")]
+    EdDsa,
+    /// ECDSA over P-256 with SHA-256.
+    #[serde(rename = "ES256")]
+    Es256,
+    /// HMAC-SHA-256 with a shared secret.
+    #[serde(rename = "HS256")]
+    Hs256,
+}
+
+const fn default_token_ttl_s() -> u16 {
+    60
+}
+
+const fn default_single_use() -> bool {
+    true
+}

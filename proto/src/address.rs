@@ -1,0 +1,85 @@
+//! Where a viewer connects.
+
+use serde::{Deserialize, Serialize};
+
+/// One listener of a link node.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Address {
+    /// Name or IP address, as clients use it.
+    pub host: String,
+    /// Port, as clients use it.
+    pub port: u16,
+    /// How to speak there.
+    pub transport: Transport,
+    /// Whose network it is on.
+    #[serde(default)]
+    pub carrier: Carrier,
+    /// Machine room; addresses of one answer come from two where there are two.
+    #[serde(default)]
+    pub machine_room: String,
+}
+
+impl Address {
+    /// `host:port`, as tokens name it; IPv6 in brackets.
+    #[must_use]
+    pub fn authority(&self) -> String {
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// How to speak to a listener.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum Transport {
+    /// Length-prefixed frames over plain TCP (loopback, or behind a terminator).
+    Tcp = 0,
+    /// Length-prefixed frames over TLS 1.3.
+    Tls = 1,
+    /// WebSocket over plain TCP (loopback, or behind a terminator).
+    Ws = 2,
+    /// WebSocket over TLS 1.3.
+    Wss = 3,
+    /// QUIC.
+    Quic = 4,
+    /// Length-prefixed frames over TLS 1.3 with the national suites.
+    National = 5,
+}
+
+impl Transport {
+    /// The word in JSON and metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Tls => "tls",
+            Self::Ws => "ws",
+            Self::Wss => "wss",
+            Self::Quic => "quic",
+            Self::National => "national",
+        }
+    }
+}
+
+/// Whose network an address is on.
+#[derive(
+    Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum Carrier {
+    /// Reached well from every network.
+    #[default]
+    Bgp = 0,
+    /// China Telecom.
+    Telecom = 1,
+    /// China Unicom.
+    Unicom = 2,
+    /// China Mobile.
+    Mobile = 3,
+}

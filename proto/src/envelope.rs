@@ -1,0 +1,215 @@
+//! What services say to each other on the bus. A record is one batch for one partition.
+
+use crate::close::CloseCode;
+use crate::frame::Outcome;
+use crate::heat::Heat;
+use crate::id::{
+    AppId, Cid, Gen, ItemId, NodeId, RoomId, SessionId, SlotNo, UnitId, ViewerId,
+};
+use crate::item::{Item, Placed, Role, Style};
+use crate::time::Wall;
+use crate::verdict::Fate;
+
+/// `uplink.{unit}`: link to chatserver, partition by hash of (room, account).
+#[derive(Clone, Debug, PartialEq)]
+pub struct UplinkBatch {
+    /// Answers go there.
+    pub node: NodeId,
+    /// What happened, in the order it happened per session.
+    pub entries: Vec<UplinkEntry>,
+}
+
+/// One act of a viewer in a room.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UplinkEntry {
+    /// Whose session.
+    pub session: SessionId,
+    /// App of the room.
+    pub app: AppId,
+    /// Where.
+    pub room: RoomId,
+    /// Who.
+    pub viewer: ViewerId,
+    /// What the viewer is by token.
+    pub role: Role,
+    /// Whether the token allows sending.
+    pub may_send: bool,
+    /// When the link took it.
+    pub at: Wall,
+    /// What.
+    pub act: Act,
+}
+
+/// What a viewer did.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Act {
+    /// Came in.
+    Join,
+    /// Went out.
+    Leave,
+    /// Sent a comment.
+    Comment {
+        /// The sender's number for it.
+        cid: Cid,
+        /// The text.
+        text: String,
+        /// How it should look.
+        style: Style,
+        /// Position in the picture.
+        media_ms: Option<u64>,
+    },
+    /// Applauded.
+    Like {
+        /// How many.
+        count: u32,
+    },
+}
+
+/// `reply.{unit}`: chatserver to one link, partition by node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplyBatch {
+    /// For which link.
+    pub node: NodeId,
+    /// Answers.
+    pub entries: Vec<Reply>,
+}
+
+/// An answer to one session.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    /// What became of a comment.
+    Ack {
+        /// Whose.
+        session: SessionId,
+        /// Which.
+        cid: Cid,
+        /// What.
+        outcome: Outcome,
+    },
+    /// End the session.
+    Close {
+        /// Whose.
+        session: SessionId,
+        /// Why.
+        code: CloseCode,
+    },
+}
+
+/// `accepted`: chatserver to broadcaster, partition by room.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AcceptedBatch {
+    /// Admitted items.
+    pub entries: Vec<Accepted>,
+}
+
+/// One admitted item.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Accepted {
+    /// App of the room.
+    pub app: AppId,
+    /// Where.
+    pub room: RoomId,
+    /// What.
+    pub item: Item,
+}
+
+/// `sealed` (all events) and `downlink.{unit}` (flushes, seals, heat), partition by room.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RoomBatch {
+    /// What happened, in order per room.
+    pub entries: Vec<RoomEntry>,
+}
+
+/// One event of a room.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RoomEntry {
+    /// App of the room.
+    pub app: AppId,
+    /// Where.
+    pub room: RoomId,
+    /// What.
+    pub event: RoomEvent,
+}
+
+/// What happened to a room.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RoomEvent {
+    /// A gen was opened.
+    Opened {
+        /// Which.
+        gen_no: Gen,
+        /// Start of slot 0.
+        epoch_ms: Wall,
+        /// Length of a slot.
+        interval_ms: u32,
+    },
+    /// Items were given their places.
+    Flush {
+        /// Gen of the places.
+        gen_no: Gen,
+        /// Slot the flush belongs to.
+        slot: SlotNo,
+        /// Number of the flush within the slot, from 0.
+        part: u32,
+        /// When.
+        at: Wall,
+        /// The items, seq rising; may be empty.
+        items: Vec<Placed>,
+    },
+    /// A slot is complete and stored.
+    Seal {
+        /// Gen.
+        gen_no: Gen,
+        /// Which slot.
+        slot: SlotNo,
+        /// Items in it, repeats not counted.
+        items: u32,
+        /// As in [`crate::frame::Seal`].
+        crc: u32,
+    },
+    /// What became of admitted items; on `sealed` only. `Sealed` stands here only for ids that
+    /// came a second time: a first showing is told by its flush.
+    Fates {
+        /// Which and what.
+        fates: Vec<(ItemId, Fate)>,
+    },
+    /// Push or segments.
+    Heat {
+        /// The new heat.
+        heat: Heat,
+        /// Gen of the switch.
+        gen_no: Gen,
+        /// First slot on the new path.
+        slot: SlotNo,
+        /// People in the room.
+        online: u32,
+    },
+}
+
+/// `gauges`: once a second from each link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkGauges {
+    /// From.
+    pub node: NodeId,
+    /// Of.
+    pub unit: UnitId,
+    /// When.
+    pub at: Wall,
+    /// Every room with a session here.
+    pub rooms: Vec<RoomGauge>,
+}
+
+/// One room on one link.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct RoomGauge {
+    /// App of the room.
+    pub app: AppId,
+    /// Which.
+    pub room: RoomId,
+    /// Distinct viewers.
+    pub people: u32,
+    /// Sessions.
+    pub sessions: u32,
+    /// Comments offered in the last second, sampled ones included.
+    pub offered: u32,
+}

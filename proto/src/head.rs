@@ -1,0 +1,116 @@
+//! `head.json` and `gen.json`: what a poller reads before its first segment.
+
+use serde::{Deserialize, Serialize};
+
+use crate::heat::Heat;
+use crate::id::{Gen, ItemId, RoomId, SlotNo};
+use crate::time::Wall;
+
+/// Path of a room's head below a segment base.
+#[must_use]
+pub fn head_path(room: &RoomId) -> String {
+    format!("dm/1/{room}/head.json")
+}
+
+/// Path of a segment below a segment base; `ext` is `bin` or `json`.
+#[must_use]
+pub fn segment_path(room: &RoomId, gen_no: Gen, tier: Tier, slot: SlotNo, ext: &str) -> String {
+    format!("dm/1/{room}/{gen_no}/{}/{slot}.{ext}", tier.name())
+}
+
+/// Path of a gen's own file below a segment base.
+#[must_use]
+pub fn gen_path(room: &RoomId, gen_no: Gen) -> String {
+    format!("dm/1/{room}/{gen_no}/gen.json")
+}
+
+/// How much of a room a segment carries.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum Tier {
+    /// Everything.
+    #[default]
+    Full = 0,
+    /// A subset of each flush, for weak devices and networks.
+    Lite = 1,
+}
+
+impl Tier {
+    /// The word in paths and JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Lite => "lite",
+        }
+    }
+}
+
+/// Where segments are served.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Base {
+    /// Everything before `/dm/1/…`, without a slash at the end.
+    pub base: String,
+    /// Share of the viewers; relative.
+    pub weight: u32,
+}
+
+/// What a gen fixes: written once, when the gen is opened.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct GenInfo {
+    /// Which.
+    #[serde(rename = "gen")]
+    pub gen_no: Gen,
+    /// Start of slot 0.
+    pub epoch_ms: Wall,
+    /// Length of a slot.
+    pub interval_ms: u32,
+    /// Layout of the segments; 1.
+    pub layout: u32,
+}
+
+/// A room's head.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Head {
+    /// Layout of this file; 1.
+    pub v: u32,
+    /// The newest gen with a sealed slot.
+    #[serde(rename = "gen")]
+    pub gen_no: Gen,
+    /// Start of its slot 0.
+    pub epoch_ms: Wall,
+    /// Length of its slots.
+    pub interval_ms: u32,
+    /// Newest sealed slot.
+    pub slot: SlotNo,
+    /// Oldest slot still served.
+    pub oldest: SlotNo,
+    /// Server's time when this was written.
+    pub now_ms: Wall,
+    /// Clients spread their polls over this much.
+    pub spread_ms: u32,
+    /// Tiers that are written.
+    pub tiers: Vec<Tier>,
+    /// How the room is delivered.
+    pub heat: Heat,
+    /// People in the room.
+    pub online: u32,
+    /// Whether segments are encrypted.
+    pub sealed: bool,
+    /// Where segments are served, if not where this file was read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bases: Vec<Base>,
+    /// Ids recalled within `recall_ms`.
+    #[serde(default)]
+    pub recalled: Vec<ItemId>,
+    /// Version of the gift catalogue; 0: none.
+    #[serde(default)]
+    pub catalogue: u32,
+    /// The gen that follows, if one is announced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<GenInfo>,
+    /// The last slot of a room or gen that ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<SlotNo>,
+}

@@ -1,0 +1,86 @@
+//! What the auth service hands to nodes over authenticated HTTPS. JSON, keys in hex.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{AppId, NodeId, UnitId};
+
+/// `POST /v1/keys/link`: a link asks for its own keys.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkKeysRequest {
+    /// Who asks; the bearer secret must be this node's.
+    pub node: NodeId,
+    /// Its slice.
+    pub unit: UnitId,
+    /// Its own `host:port`s, each of which gets keys.
+    pub addresses: Vec<String>,
+}
+
+/// The keys of one link, for the running epoch, the one before, and six ahead.
+#[derive(Clone, Deserialize, Serialize)]
+pub struct LinkKeys {
+    /// Length of an epoch.
+    pub interval_s: u32,
+    /// Token keys.
+    pub tokens: Vec<TokenKey>,
+    /// Resume keys of the unit.
+    pub resumes: Vec<ResumeKey>,
+}
+
+/// `K_(e,link)` for one app, epoch, master and address.
+#[derive(Clone, Deserialize, Serialize)]
+pub struct TokenKey {
+    /// App.
+    pub app: AppId,
+    /// Epoch.
+    pub epoch: u32,
+    /// Master.
+    pub kid: u8,
+    /// Algorithm of the epoch.
+    pub alg: u8,
+    /// `host:port`.
+    pub address: String,
+    /// 32 bytes in hex.
+    pub key: String,
+}
+
+/// `HKDF-Expand(K_e, "dm-resume/v1" || unit)`.
+#[derive(Clone, Deserialize, Serialize)]
+pub struct ResumeKey {
+    /// Epoch.
+    pub epoch: u32,
+    /// Master.
+    pub kid: u8,
+    /// 32 bytes in hex.
+    pub key: String,
+}
+
+/// `POST /v1/keys/masters`: gslb's answer.
+#[derive(Clone, Deserialize, Serialize)]
+pub struct Masters {
+    /// Length of an epoch.
+    pub interval_s: u32,
+    /// Newest first; the first one mints.
+    pub masters: Vec<Master>,
+}
+
+/// One master key.
+#[derive(Clone, Deserialize, Serialize)]
+pub struct Master {
+    /// Its number.
+    pub kid: u8,
+    /// 32 bytes in hex.
+    pub key: String,
+}
+
+macro_rules! silent_debug {
+    ($($name:ident)+) => {
+        $(impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(concat!(stringify!($name), "(…)"))
+            }
+        })+
+    };
+}
+
+silent_debug!(LinkKeys TokenKey ResumeKey Masters Master);

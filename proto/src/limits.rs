@@ -1,0 +1,45 @@
+//! Sizes that both ends of a wire agree on. A larger value is refused, never cut.
+
+/// Bytes of a room's name.
+pub const ROOM_BYTES_MAX: usize = 64;
+/// Bytes of an account's name.
+pub const ACCOUNT_BYTES_MAX: usize = 64;
+/// Bytes of a device's name.
+pub const DEVICE_BYTES_MAX: usize = 32;
+
+/// Bytes of one frame from a client, kind and flags included.
+pub const UPLINK_FRAME_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of one frame from a server: a flush of [`FLUSH_ITEMS_MAX`] long items fits.
+pub const DOWNLINK_FRAME_BYTES_MAX: usize = 512 * 1024;
+/// Bytes of one record on the bus (Kafka's default `max.message.bytes` is 1 MiB).
+pub const RECORD_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes of one segment before compression.
+pub const SEGMENT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bytes of one load report: fits a datagram without fragments on any path.
+pub const REPORT_BYTES_MAX: usize = 1200;
+/// Bytes of one control fact.
+pub const FACT_BYTES_MAX: usize = 16 * 1024;
+
+/// Nesting that the FlatBuffers verifier follows.
+pub const VERIFIER_DEPTH_MAX: usize = 8;
+/// Tables that the FlatBuffers verifier visits.
+pub const VERIFIER_TABLES_MAX: usize = 4096;
+/// How much larger than its bytes a buffer may claim to be (shared vectors count each time).
+pub const VERIFIER_APPARENT_FACTOR: usize = 4;
+
+/// Items of one flush.
+pub const FLUSH_ITEMS_MAX: usize = 1000;
+/// Items of one segment, repeats not counted.
+pub const SEGMENT_ITEMS_MAX: usize = 4000;
+/// Repeated items and tombstones of one segment.
+pub const SEGMENT_REPEATS_MAX: usize = 1000;
+/// Bytes of one text; graphemes are limited per room besides.
+pub const TEXT_BYTES_MAX: usize = 2048;
+/// Rooms that one session may be in.
+pub const ROOMS_PER_SESSION_MAX: usize = 8;
+/// Bytes of a token's or resume ticket's text.
+pub const TOKEN_BYTES_MAX: usize = 1024;
+/// Entries of one envelope.
+pub const ENVELOPE_ENTRIES_MAX: usize = 1000;
+/// Names in a Hello's lists (suites, codecs).
+pub const HELLO_NAMES_MAX: usize = 16;

@@ -1,0 +1,60 @@
+//! What a link node reports about itself, and a region's reports as one packed value.
+
+use crate::address::Address;
+use crate::id::{NodeId, UnitId};
+use crate::time::Wall;
+
+/// One link node's load: an authenticated datagram, on change at most every 5 ms, else every 100 ms.
+///
+/// On the wire: the FlatBuffer, then `HMAC-SHA-256(node secret, FlatBuffer)`, 32 bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadReport {
+    /// From.
+    pub node: NodeId,
+    /// Slice it belongs to.
+    pub unit: UnitId,
+    /// Where it stands.
+    pub region: String,
+    /// Rises with every report; `start` decides first.
+    pub counter: u64,
+    /// When the process started: a restart begins a new count.
+    pub start: Wall,
+    /// Where viewers connect.
+    pub addresses: Vec<Address>,
+    /// What it carries.
+    pub load: Load,
+}
+
+/// What a node carries.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Load {
+    /// Sessions now.
+    pub sessions: u32,
+    /// Sessions it takes at most.
+    pub sessions_max: u32,
+    /// Connections before login.
+    pub handshakes: u32,
+    /// Logins a second, lately.
+    pub handshakes_per_s: u32,
+    /// Bits a second out, lately.
+    pub egress_bps: u64,
+    /// CPU in thousandths of what it may use.
+    pub cpu_permille: u16,
+    /// Connections not yet accepted.
+    pub accept_queue: u32,
+    /// It finishes and leaves: no new viewers.
+    pub draining: bool,
+    /// It is attacked: no new viewers, move the old ones.
+    pub besieged: bool,
+}
+
+/// What the load table holds for a region: every live node's report, packed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RegionLoads {
+    /// Which.
+    pub region: String,
+    /// When it was packed; the newer of two values counts.
+    pub at: Wall,
+    /// The nodes under lease.
+    pub nodes: Vec<LoadReport>,
+}
