@@ -2,4 +2,5 @@
 #![deny(missing_docs)]
 
 pub mod app;
+pub mod node;
 pub mod secret;
