@@ -1,1 +1,3 @@
-//! stack.
+//! All services in one process, and a crowd of viewers to fill them.
+
+pub mod replay;
