@@ -1,0 +1,140 @@
+//! Who got what: every sealed item once, in order, at every viewer.
+
+use std::collections::{BTreeMap, HashMap};
+
+use proto::frame::Place;
+use proto::id::ItemId;
+
+/// What the viewers got, compared with what was sealed.
+#[derive(Debug, Default)]
+pub struct Audit {
+    /// Dense numbers for ids, so that a viewer's set is a bit each.
+    numbers: HashMap<ItemId, usize>,
+    sealed: BTreeMap<usize, Place>,
+    viewers: Vec<Receipts>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Receipts {
+    got: Vec<u64>,
+    items: u64,
+    last: Option<Place>,
+    repeats: u64,
+    out_of_order: u64,
+}
+
+/// What is wrong, over all viewers.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Findings {
+    /// Items that a viewer got again.
+    pub repeats: u64,
+    /// Items that a viewer got after one with a later place.
+    pub out_of_order: u64,
+    /// Sealed items that a viewer never got, one count per item and viewer.
+    pub missing: u64,
+    /// Items that a viewer got and nobody sealed.
+    pub unexpected: u64,
+}
+
+impl Audit {
+    /// An audit of so many viewers.
+    #[must_use]
+    pub fn new(viewers: usize) -> Self {
+        Self { viewers: vec![Receipts::default(); viewers], ..Self::default() }
+    }
+
+    /// An item was given its place.
+    pub fn sealed(&mut self, id: ItemId, place: Place) {
+        let number = self.number(id);
+        self.sealed.entry(number).or_insert(place);
+    }
+
+    /// A viewer was shown an item.
+    pub fn shown(&mut self, viewer: usize, id: ItemId, place: Place) {
+        let number = self.number(id);
+        let receipts = &mut self.viewers[viewer];
+        let (word, bit) = (number / 64, 1_u64 << (number % 64));
+        if receipts.got.len() <= word {
+            receipts.got.resize(word + 1, 0);
+        }
+        if receipts.got[word] & bit != 0 {
+            receipts.repeats += 1;
+            return;
+        }
+        receipts.got[word] |= bit;
+        receipts.items += 1;
+        if receipts.last.is_some_and(|last| place <= last) {
+            receipts.out_of_order += 1;
+        }
+        receipts.last = receipts.last.max(Some(place));
+    }
+
+    /// Items that a viewer got, repeats not counted.
+    #[must_use]
+    pub fn received(&self, viewer: usize) -> u64 {
+        self.viewers[viewer].items
+    }
+
+    /// How many items were sealed.
+    #[must_use]
+    pub fn sealed_items(&self) -> usize {
+        self.sealed.len()
+    }
+
+    /// Compares the two sides.
+    #[must_use]
+    pub fn findings(&self) -> Findings {
+        let mut findings = Findings::default();
+        for receipts in &self.viewers {
+            findings.repeats += receipts.repeats;
+            findings.out_of_order += receipts.out_of_order;
+            let has = |number: &usize| {
+                receipts.got.get(number / 64).is_some_and(|it| it & (1 << (number % 64)) != 0)
+            };
+            let expected = self.sealed.keys().filter(|&it| has(it)).count() as u64;
+            findings.missing += self.sealed.len() as u64 - expected;
+            findings.unexpected += receipts.items - expected;
+        }
+        findings
+    }
+
+    fn number(&mut self, id: ItemId) -> usize {
+        let next = self.numbers.len();
+        *self.numbers.entry(id).or_insert(next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::id::{Gen, Seq};
+
+    use super::*;
+
+    fn place(seq: u64) -> Place {
+        Place { gen_no: Gen(1), seq: Seq(seq) }
+    }
+
+    fn run(shown: &[u64]) -> Findings {
+        let mut audit = Audit::new(1);
+        for seq in 1..=3 {
+            audit.sealed(ItemId(100 + seq), place(seq));
+        }
+        for &seq in shown {
+            audit.shown(0, ItemId(100 + seq), place(seq));
+        }
+        audit.findings()
+    }
+
+    #[test]
+    fn a_clean_run_has_no_findings() {
+        assert_eq!(run(&[1, 2, 3]), Findings::default());
+    }
+
+    #[test]
+    fn each_kind_of_spoil_is_found() {
+        assert_eq!(run(&[1, 3]), Findings { missing: 1, ..Findings::default() });
+        assert_eq!(run(&[1, 2, 2, 3]), Findings { repeats: 1, ..Findings::default() });
+        assert_eq!(run(&[1, 3, 2]), Findings { out_of_order: 1, ..Findings::default() });
+        assert_eq!(run(&[1, 2, 3, 4]), Findings { unexpected: 1, ..Findings::default() });
+    }
+}
