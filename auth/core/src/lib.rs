@@ -2,5 +2,17 @@
 #![deny(missing_docs)]
 
 pub mod app;
+pub mod derive;
+pub mod keyring;
+pub mod mac;
 pub mod node;
+pub mod replay;
+pub mod resume;
+pub mod revocation;
 pub mod secret;
+pub mod ticket;
+pub mod token;
+
+mod wire;
+
+pub use derive::link_id;

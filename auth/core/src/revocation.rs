@@ -1,0 +1,267 @@
+//! Kicks, bans and void epochs, as `control` tells them, bounded.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use proto::control::Fact;
+use proto::id::{AppId, RoomId, ViewerId};
+use proto::time::Wall;
+
+/// How long a not-before counts: nothing that was issued earlier lives longer.
+pub const NOT_BEFORE_LIFE: Duration = crate::ticket::LIFE_MAX;
+/// Void ranges of epochs kept; an operator declares one after a theft.
+const VOID_RANGES_MAX: usize = 64;
+
+/// Who was kicked, who is banned, which epochs are void.
+///
+/// One entry per (app, room, account), about 200 bytes. When kicks exceed `entries_max`, the
+/// oldest gives way and everything issued before it is refused instead, whoever it was issued
+/// to: too strict for some, never too lax. When bans do, the one that ends first gives way.
+#[derive(Clone, Debug)]
+pub struct Revocations {
+    kicks: Dated,
+    bans: Dated,
+    /// Everything issued earlier is refused.
+    floor: Wall,
+    void: BTreeSet<Void>,
+    entries_max: usize,
+}
+
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct Void {
+    /// First, so that the range that matters least is the first of the set.
+    to_epoch: u32,
+    from_epoch: u32,
+    kid: u8,
+}
+
+type Subject = (AppId, RoomId, ViewerId);
+
+impl Revocations {
+    /// No revocations yet; at most `entries_max` kicks and as many bans will be kept.
+    #[must_use]
+    pub fn new(entries_max: usize) -> Self {
+        Self {
+            kicks: Dated::default(),
+            bans: Dated::default(),
+            floor: Wall(0),
+            void: BTreeSet::new(),
+            entries_max,
+        }
+    }
+
+    /// Takes note of a fact; facts about other things are passed over.
+    pub fn handle(&mut self, fact: &Fact, now: Wall) {
+        match fact {
+            Fact::Kick { app, room, viewer, not_before } => {
+                let subject = (*app, room.clone(), viewer.clone());
+                self.kick(subject, *not_before, now);
+            }
+            Fact::Ban { app, room, viewer, until } => {
+                let subject = (*app, room.clone(), viewer.clone());
+                self.ban(subject, *until, now);
+            }
+            Fact::Revoked { kid, from_epoch, to_epoch } => {
+                let range = Void { kid: *kid, from_epoch: *from_epoch, to_epoch: *to_epoch };
+                self.void.insert(range);
+                if self.void.len() > VOID_RANGES_MAX {
+                    self.void.pop_first();
+                }
+            }
+            Fact::Epoch(_)
+            | Fact::Room(_)
+            | Fact::Mute { .. }
+            | Fact::Close { .. }
+            | Fact::Keep { .. }
+            | Fact::Heat { .. }
+            | Fact::Bases { .. }
+            | Fact::Move { .. }
+            | Fact::Lease(_) => {}
+        }
+    }
+
+    /// Forgets what does not count any more.
+    pub fn tick(&mut self, now: Wall) {
+        self.kicks.forget_before(now - NOT_BEFORE_LIFE);
+        self.bans.forget_before(now);
+    }
+
+    /// Whether the viewer was kicked from one of `rooms` after something was issued at `issued`.
+    #[must_use]
+    pub fn is_kicked(&self, app: AppId, rooms: &[RoomId], viewer: &ViewerId, issued: Wall) -> bool {
+        issued < self.floor
+            || rooms.iter().any(|room| {
+                self.kicks.of(app, room, viewer).is_some_and(|not_before| issued < not_before)
+            })
+    }
+
+    /// Whether the viewer is banned from one of `rooms`.
+    #[must_use]
+    pub fn is_banned(&self, app: AppId, rooms: &[RoomId], viewer: &ViewerId, now: Wall) -> bool {
+        rooms.iter().any(|room| self.bans.of(app, room, viewer).is_some_and(|until| now < until))
+    }
+
+    /// Whether an epoch of a master was declared void.
+    #[must_use]
+    pub fn is_void(&self, kid: u8, epoch: u32) -> bool {
+        self.void.iter().any(|it| it.kid == kid && (it.from_epoch..=it.to_epoch).contains(&epoch))
+    }
+
+    /// Kicks and bans kept.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.kicks.at.len() + self.bans.at.len()
+    }
+
+    /// Whether no kick and no ban is kept.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn kick(&mut self, subject: Subject, not_before: Wall, now: Wall) {
+        if not_before + NOT_BEFORE_LIFE < now {
+            return;
+        }
+        self.kicks.put(subject, not_before);
+        if self.kicks.at.len() > self.entries_max {
+            let oldest = self.kicks.pop_first().unwrap_or_default();
+            self.floor = self.floor.max(oldest);
+        }
+    }
+
+    fn ban(&mut self, subject: Subject, until: Wall, now: Wall) {
+        if until <= now {
+            self.bans.remove(&subject);
+            return;
+        }
+        self.bans.put(subject, until);
+        if self.bans.at.len() > self.entries_max {
+            self.bans.pop_first();
+        }
+    }
+}
+
+/// A time per subject, and the subjects by time.
+#[derive(Clone, Debug, Default)]
+struct Dated {
+    at: BTreeMap<Subject, Wall>,
+    order: BTreeSet<(Wall, Subject)>,
+}
+
+impl Dated {
+    /// Names are shared text: putting a subject together copies none.
+    fn of(&self, app: AppId, room: &RoomId, viewer: &ViewerId) -> Option<Wall> {
+        self.at.get(&(app, room.clone(), viewer.clone())).copied()
+    }
+
+    fn put(&mut self, subject: Subject, at: Wall) {
+        self.remove(&subject);
+        self.order.insert((at, subject.clone()));
+        self.at.insert(subject, at);
+    }
+
+    fn remove(&mut self, subject: &Subject) {
+        if let Some(at) = self.at.remove(subject) {
+            self.order.remove(&(at, subject.clone()));
+        }
+    }
+
+    fn pop_first(&mut self) -> Option<Wall> {
+        let (at, subject) = self.order.pop_first()?;
+        self.at.remove(&subject);
+        Some(at)
+    }
+
+    fn forget_before(&mut self, before: Wall) {
+        while self.order.first().is_some_and(|(at, _)| *at < before) {
+            self.pop_first();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const APP: AppId = AppId(1);
+
+    fn room(name: &str) -> RoomId {
+        RoomId::parse(name).unwrap()
+    }
+
+    fn viewer(name: &str) -> ViewerId {
+        ViewerId::parse(name).unwrap()
+    }
+
+    fn kick(name: &str, not_before: Wall) -> Fact {
+        Fact::Kick { app: APP, room: room("r"), viewer: viewer(name), not_before }
+    }
+
+    fn ban(name: &str, until: Wall) -> Fact {
+        Fact::Ban { app: APP, room: room("r"), viewer: viewer(name), until }
+    }
+
+    #[test]
+    fn a_kick_refuses_what_was_issued_before_it_in_its_room() {
+        let mut revocations = Revocations::new(10);
+        revocations.handle(&kick("u", Wall(5_000)), Wall(5_000));
+        let is_kicked = |rooms: &[RoomId], name: &str, issued| {
+            revocations.is_kicked(APP, rooms, &viewer(name), Wall(issued))
+        };
+
+        assert!(is_kicked(&[room("q"), room("r")], "u", 4_999));
+        assert!(!is_kicked(&[room("r")], "u", 5_000));
+        assert!(!is_kicked(&[room("q")], "u", 4_999));
+        assert!(!is_kicked(&[room("r")], "v", 4_999));
+    }
+
+    #[test]
+    fn a_kick_is_kept_as_long_as_a_ticket_lives() {
+        let mut revocations = Revocations::new(10);
+        revocations.handle(&kick("u", Wall(5_000)), Wall(5_000));
+
+        revocations.tick(Wall(5_000) + NOT_BEFORE_LIFE);
+        assert_eq!(revocations.len(), 1);
+
+        revocations.tick(Wall(5_001) + NOT_BEFORE_LIFE);
+        assert!(revocations.is_empty());
+    }
+
+    #[test]
+    fn a_kick_that_gave_way_still_refuses() {
+        let mut revocations = Revocations::new(2);
+        for (name, at) in [("a", 1_000), ("b", 2_000), ("c", 3_000)] {
+            revocations.handle(&kick(name, Wall(at)), Wall(3_000));
+        }
+
+        assert_eq!(revocations.len(), 2);
+        assert!(revocations.is_kicked(APP, &[room("r")], &viewer("a"), Wall(999)));
+        assert!(!revocations.is_kicked(APP, &[room("r")], &viewer("a"), Wall(1_000)));
+        assert!(revocations.is_kicked(APP, &[room("r")], &viewer("b"), Wall(1_999)));
+    }
+
+    #[test]
+    fn a_ban_holds_until_its_time_or_its_end() {
+        let mut revocations = Revocations::new(10);
+        revocations.handle(&ban("u", Wall(9_000)), Wall(0));
+        revocations.handle(&ban("v", Wall(9_000)), Wall(0));
+        revocations.handle(&ban("v", Wall(0)), Wall(0));
+        let is_banned =
+            |name, now| revocations.is_banned(APP, &[room("r")], &viewer(name), Wall(now));
+
+        assert!(is_banned("u", 8_999));
+        assert!(!is_banned("u", 9_000));
+        assert!(!is_banned("v", 1));
+    }
+
+    #[test]
+    fn void_epochs_are_a_range_of_one_master() {
+        let mut revocations = Revocations::new(10);
+        revocations.handle(&Fact::Revoked { kid: 1, from_epoch: 5, to_epoch: 7 }, Wall(0));
+
+        assert!(revocations.is_void(1, 5) && revocations.is_void(1, 7));
+        assert!(!revocations.is_void(1, 4) && !revocations.is_void(1, 8));
+        assert!(!revocations.is_void(2, 6));
+    }
+}

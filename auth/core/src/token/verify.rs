@@ -1,0 +1,299 @@
+//! The order in which a token is checked. No remote call, and no field is believed before its MAC.
+
+use std::borrow::Cow;
+
+use proto::close::CloseCode;
+use proto::id::AppId;
+use proto::limits::TOKEN_BYTES_MAX;
+use proto::time::Wall;
+
+use super::{Claims, LEEWAY_S, TTL_S_MAX, Unverified, flag};
+use crate::derive::LinkId;
+use crate::mac;
+use crate::replay::{NotTaken, Replays};
+use crate::revocation::Revocations;
+use crate::wire::Damaged;
+
+/// Which key a token asks for.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct KeyName {
+    /// Epoch.
+    pub epoch: u32,
+    /// Master.
+    pub kid: u8,
+    /// App.
+    pub app: AppId,
+    /// Address.
+    pub link: LinkId,
+}
+
+/// Where keys are found: a link's own, or the masters that derive any.
+pub trait KeySource {
+    /// The key of this name, with the algorithm that its epoch selects.
+    fn key(&self, name: &KeyName) -> Result<Cow<'_, mac::Key>, NoKey>;
+
+    /// Length of an epoch, seconds; never 0.
+    fn interval_s(&self) -> u32;
+}
+
+/// Why there is no key.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum NoKey {
+    /// Not yet here, or no longer.
+    #[error("no key for epoch {epoch}")]
+    Epoch {
+        /// The epoch asked for.
+        epoch: u32,
+    },
+    /// The epoch does not use this master, or this node does not hold it.
+    #[error("no key of master {kid} in epoch {epoch}")]
+    Master {
+        /// The epoch asked for.
+        epoch: u32,
+        /// The master asked for.
+        kid: u8,
+    },
+    /// Another node's address.
+    #[error("no key for this address")]
+    Link,
+    /// Not an app of ours.
+    #[error("no key for app {app}")]
+    App {
+        /// The app asked for.
+        app: AppId,
+    },
+}
+
+/// What tokens are checked against.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope<'a, K> {
+    /// Keys.
+    pub keys: &'a K,
+    /// Addresses that the connection may have been assigned to.
+    pub links: &'a [LinkId],
+    /// Kicks and void epochs.
+    pub revocations: &'a Revocations,
+}
+
+/// Why a token is refused. The order is that of the checks.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum TokenRefusal {
+    /// Longer than any token.
+    #[error("the token has {bytes} bytes, more than {TOKEN_BYTES_MAX}")]
+    TooLong {
+        /// Bytes found.
+        bytes: usize,
+    },
+    /// Does not begin with `dm1.`.
+    #[error("the token does not begin with dm1.")]
+    Prefix,
+    /// Not base64url in its one canonical form.
+    #[error("the token is not strict base64url without padding")]
+    Encoding,
+    /// Cut off, too long, or a name outside its grammar.
+    #[error("the token's fields are damaged")]
+    Malformed,
+    /// A layout this code does not know.
+    #[error("token version {version} is unknown")]
+    Version {
+        /// Version found.
+        version: u8,
+    },
+    /// No key to check it with.
+    #[error(transparent)]
+    NoKey(#[from] NoKey),
+    /// It names another algorithm than its epoch's.
+    #[error("algorithm {alg} is not that of the epoch")]
+    Alg {
+        /// Number found.
+        alg: u8,
+    },
+    /// Somebody without the key made or changed it.
+    #[error("the MAC does not match")]
+    Mac,
+    /// Minted for another address.
+    #[error("the token is for another address")]
+    Elsewhere,
+    /// Minted at a time outside the epoch it names.
+    #[error("the token was minted in epoch {minted}, not in {named}")]
+    EpochMismatch {
+        /// Epoch of its `iat`.
+        minted: u32,
+        /// Epoch it names.
+        named: u32,
+    },
+    /// Minted in the future by more than the leeway.
+    #[error("the token was minted {ahead_s} s ahead of this clock")]
+    Early {
+        /// Seconds until `iat`.
+        ahead_s: u64,
+    },
+    /// Its time is over.
+    #[error("the token expired {ago_s} s ago")]
+    Expired {
+        /// Seconds since `iat + ttl`.
+        ago_s: u64,
+    },
+    /// Would live too long.
+    #[error("a life of {ttl_s} s is longer than {TTL_S_MAX} s")]
+    TtlTooLong {
+        /// Seconds found.
+        ttl_s: u16,
+    },
+    /// Its epoch was declared void.
+    #[error("epoch {epoch} of master {kid} is void")]
+    Void {
+        /// Epoch.
+        epoch: u32,
+        /// Master.
+        kid: u8,
+    },
+    /// The viewer was kicked after it was minted.
+    #[error("the viewer was kicked after the token was minted")]
+    Revoked,
+    /// A single-use token that was used before.
+    #[error("the token was used before")]
+    Replayed,
+    /// No place to remember one more single-use token: refused rather than forgotten.
+    #[error("too many single-use tokens are remembered")]
+    ReplaysFull,
+}
+
+impl From<Damaged> for TokenRefusal {
+    fn from(_: Damaged) -> Self {
+        Self::Malformed
+    }
+}
+
+impl TokenRefusal {
+    /// What the client is told.
+    #[must_use]
+    pub const fn close_code(self) -> CloseCode {
+        match self {
+            Self::TooLong { .. }
+            | Self::Prefix
+            | Self::Encoding
+            | Self::Malformed
+            | Self::Version { .. }
+            | Self::NoKey(NoKey::App { .. })
+            | Self::Alg { .. }
+            | Self::Mac
+            | Self::EpochMismatch { .. }
+            | Self::TtlTooLong { .. } => CloseCode::TokenInvalid,
+            Self::NoKey(NoKey::Epoch { .. } | NoKey::Master { .. }) | Self::Void { .. } => {
+                CloseCode::TokenEpoch
+            }
+            Self::NoKey(NoKey::Link) | Self::Elsewhere => CloseCode::TokenElsewhere,
+            Self::Early { .. } | Self::Expired { .. } => CloseCode::TokenExpired,
+            Self::Revoked => CloseCode::Kicked,
+            Self::Replayed => CloseCode::TokenReplayed,
+            Self::ReplaysFull => CloseCode::Full,
+        }
+    }
+
+    /// The word in metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TooLong { .. } => "too_long",
+            Self::Prefix => "prefix",
+            Self::Encoding => "encoding",
+            Self::Malformed => "malformed",
+            Self::Version { .. } => "version",
+            Self::NoKey(NoKey::Epoch { .. }) => "no_epoch",
+            Self::NoKey(NoKey::Master { .. }) => "no_master",
+            Self::NoKey(NoKey::Link) => "no_link",
+            Self::NoKey(NoKey::App { .. }) => "no_app",
+            Self::Alg { .. } => "alg",
+            Self::Mac => "mac",
+            Self::Elsewhere => "elsewhere",
+            Self::EpochMismatch { .. } => "epoch_mismatch",
+            Self::Early { .. } => "early",
+            Self::Expired { .. } => "expired",
+            Self::TtlTooLong { .. } => "ttl_too_long",
+            Self::Void { .. } => "void",
+            Self::Revoked => "revoked",
+            Self::Replayed => "replayed",
+            Self::ReplaysFull => "replays_full",
+        }
+    }
+}
+
+/// Checks a token and, if it is for single use, marks it as used.
+pub fn verify<K: KeySource>(
+    text: &str,
+    scope: &Scope<'_, K>,
+    replays: &mut Replays,
+    now: Wall,
+) -> Result<Claims, TokenRefusal> {
+    let token = Unverified::read(text)?;
+    check_mac(&token, scope.keys)?;
+    check_fields(&token, scope, now)?;
+    check_revocations(&token, scope.revocations)?;
+    let claims = token.claims;
+    if claims.has_flag(flag::SINGLE_USE) {
+        let end_s = u64::from(claims.iat_s) + u64::from(claims.ttl_s) + u64::from(LEEWAY_S);
+        replays.take(claims.jti, Wall(end_s * 1000), now).map_err(|it| match it {
+            NotTaken::Seen => TokenRefusal::Replayed,
+            NotTaken::Full => TokenRefusal::ReplaysFull,
+        })?;
+    }
+    Ok(claims)
+}
+
+fn check_mac<K: KeySource>(token: &Unverified, keys: &K) -> Result<(), TokenRefusal> {
+    let selector = token.selector;
+    let key = keys.key(&KeyName {
+        epoch: selector.epoch,
+        kid: selector.kid,
+        app: token.claims.app,
+        link: token.claims.link,
+    })?;
+    if key.alg().code() != selector.alg {
+        return Err(TokenRefusal::Alg { alg: selector.alg });
+    }
+    if !token.is_signed_by(&key) {
+        return Err(TokenRefusal::Mac);
+    }
+    Ok(())
+}
+
+fn check_fields<K: KeySource>(
+    token: &Unverified,
+    scope: &Scope<'_, K>,
+    now: Wall,
+) -> Result<(), TokenRefusal> {
+    let claims = &token.claims;
+    if !scope.links.contains(&claims.link) {
+        return Err(TokenRefusal::Elsewhere);
+    }
+    let minted = claims.iat_s / scope.keys.interval_s();
+    if minted != token.selector.epoch {
+        return Err(TokenRefusal::EpochMismatch { minted, named: token.selector.epoch });
+    }
+    let now_s = now.unix_s();
+    let iat_s = u64::from(claims.iat_s);
+    if iat_s > now_s + u64::from(LEEWAY_S) {
+        return Err(TokenRefusal::Early { ahead_s: iat_s - now_s });
+    }
+    let expires_s = iat_s + u64::from(claims.ttl_s);
+    if now_s > expires_s + u64::from(LEEWAY_S) {
+        return Err(TokenRefusal::Expired { ago_s: now_s - expires_s });
+    }
+    if claims.ttl_s > TTL_S_MAX {
+        return Err(TokenRefusal::TtlTooLong { ttl_s: claims.ttl_s });
+    }
+    Ok(())
+}
+
+fn check_revocations(token: &Unverified, revocations: &Revocations) -> Result<(), TokenRefusal> {
+    let Unverified { selector, claims, .. } = token;
+    if revocations.is_void(selector.kid, selector.epoch) {
+        return Err(TokenRefusal::Void { epoch: selector.epoch, kid: selector.kid });
+    }
+    let issued = Wall(u64::from(claims.iat_s) * 1000);
+    if revocations.is_kicked(claims.app, &claims.rooms, &claims.account, issued) {
+        return Err(TokenRefusal::Revoked);
+    }
+    Ok(())
+}
