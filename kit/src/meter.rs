@@ -32,9 +32,13 @@ pub enum Kind {
     Counter,
     /// Rises and falls.
     Gauge,
-    /// Times in seconds.
+    /// Times in seconds, in the buckets of [`BUCKETS_S`].
     Histogram,
 }
+
+/// Upper edges of a histogram's buckets: a millisecond to ten seconds, in steps of 2 to 2.5.
+pub const BUCKETS_S: &[f64] =
+    &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 /// The registry of a process; clones share it.
 #[derive(Clone)]
@@ -133,7 +137,11 @@ fn register(registry: &Registry, metric: &Metric) -> Family {
             Family::Gauge(family)
         }
         Kind::Histogram => {
-            let family = HistogramVec::new(HistogramOpts::from(opts), metric.labels).expect(VALID);
+            let family = HistogramVec::new(
+                HistogramOpts::from(opts).buckets(BUCKETS_S.to_vec()),
+                metric.labels,
+            )
+            .expect(VALID);
             registry.register(Box::new(family.clone())).expect(VALID);
             Family::Histogram(family)
         }
@@ -151,5 +159,13 @@ mod tests {
         meter.gauge(list::LINK_SESSIONS, &[]).set(3);
 
         assert!(meter.render().contains("link_sessions 3"));
+    }
+
+    #[test]
+    fn names_carry_their_unit_and_kind() {
+        for Metric { name, kind, .. } in list::ALL {
+            assert_eq!(*kind == Kind::Counter, name.ends_with("_total"), "{name}");
+            assert_eq!(*kind == Kind::Histogram, name.ends_with("_seconds"), "{name}");
+        }
     }
 }

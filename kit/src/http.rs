@@ -1,0 +1,268 @@
+//! An HTTP server whose every wait and every number has a bound.
+//!
+//! HTTP/1.1 and HTTP/2 on one port, over whatever an [`Accept`] makes of a TCP connection.
+
+mod connection;
+mod watch;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::StatusCode;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
+use prometheus::{IntCounter, IntGauge};
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use self::connection::End;
+use crate::meter::{Meter, list};
+use crate::problem::Problem;
+use crate::shutdown;
+use crate::task::Tasks;
+
+/// Pause after the system refused a new connection, such as for want of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What a server spends on its clients.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields, rename_all = "snake_case")]
+pub struct Limits {
+    /// Connections at a time; more are closed at once. One costs about 20 KiB, with TLS 30 KiB.
+    pub connections_max: u32,
+    /// Time for a TLS handshake, in milliseconds.
+    pub handshake_ms_max: u32,
+    /// Time until a request's head is complete, in milliseconds; as long may a kept HTTP/1.1
+    /// connection stay idle.
+    pub header_ms_max: u32,
+    /// Time from a request's head to the answer's head, in milliseconds; then 503. It includes
+    /// reading the request's body. Longer than any hold of a poll.
+    pub answer_ms_max: u32,
+    /// Time in which a connection must begin a request or take bytes of an answer, in
+    /// milliseconds; else it is closed. Longer than `answer_ms_max`.
+    pub silence_ms_max: u32,
+    /// Bytes of a request's body; then 413. A route may set its own `DefaultBodyLimit`.
+    pub body_bytes_max: u32,
+    /// Time for requests in progress when the server ends, in milliseconds.
+    pub drain_ms_max: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections_max: 10_000,
+            handshake_ms_max: 5_000,
+            header_ms_max: 10_000,
+            answer_ms_max: 20_000,
+            silence_ms_max: 30_000,
+            body_bytes_max: 256 * 1024,
+            drain_ms_max: 5_000,
+        }
+    }
+}
+
+/// Turns a TCP connection into what HTTP is spoken over.
+pub trait Accept: Send + Sync + 'static {
+    /// The byte stream.
+    type Io: AsyncRead + AsyncWrite + Send + Unpin + 'static;
+
+    /// Makes it. The server gives it [`Limits::handshake_ms_max`].
+    fn accept(&self, stream: TcpStream) -> BoxFuture<'static, io::Result<Self::Io>>;
+}
+
+/// No encryption: for loopback, and behind a proxy that has done it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Plain;
+
+impl Accept for Plain {
+    type Io = TcpStream;
+
+    fn accept(&self, stream: TcpStream) -> BoxFuture<'static, io::Result<TcpStream>> {
+        ready(Ok(stream)).boxed()
+    }
+}
+
+/// A server before it serves.
+#[derive(Clone, Debug)]
+pub struct Server {
+    limits: Limits,
+    counts: Counts,
+}
+
+/// How many connections are open, and how those ended that were ended here.
+#[derive(Clone, Debug)]
+struct Counts {
+    open: IntGauge,
+    full: IntCounter,
+    handshake: IntCounter,
+    silent: IntCounter,
+    protocol: IntCounter,
+}
+
+/// Serves `router` within the default [`Limits`] until `shutdown`, then drains, uncounted.
+///
+/// # Errors
+/// As [`Server::serve`].
+pub async fn serve(
+    listener: TcpListener,
+    acceptor: impl Accept,
+    router: Router,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    let server = Server::new(Limits::default(), &Meter::new(), "unnamed");
+    server.serve(listener, acceptor, router, shutdown).await
+}
+
+impl Server {
+    /// A server that counts in `meter` under the name `service`.
+    #[must_use]
+    pub fn new(limits: Limits, meter: &Meter, service: &str) -> Self {
+        let ended = |why| meter.counter(list::HTTP_CONNECTIONS_ENDED_TOTAL, &[service, why]);
+        let counts = Counts {
+            open: meter.gauge(list::HTTP_CONNECTIONS, &[service]),
+            full: ended("full"),
+            handshake: ended("handshake"),
+            silent: ended("silent"),
+            protocol: ended("protocol"),
+        };
+        Self { limits, counts }
+    }
+
+    /// Serves `router` until `shutdown`; then accepts no more, lets requests in progress end, and
+    /// returns at the latest after [`Limits::drain_ms_max`].
+    ///
+    /// Handlers find the peer as `ConnectInfo<SocketAddr>`. A handler that panics ends its own
+    /// connection only.
+    ///
+    /// # Errors
+    /// [`Undrained`](crate::shutdown::Undrained) when requests had to be cut off.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        acceptor: impl Accept,
+        router: Router,
+        shutdown: CancellationToken,
+    ) -> anyhow::Result<()> {
+        let places = Arc::new(Semaphore::new(self.limits.connections_max as usize));
+        let drain_max = millis(self.limits.drain_ms_max);
+        let full = self.counts.full.clone();
+        let serving = Arc::new(Serving {
+            router: bounded(router, &self.limits),
+            server: self,
+            acceptor,
+            shutdown: shutdown.clone(),
+        });
+        let mut tasks = Tasks::default();
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => break,
+                Some(ended) = tasks.next() => report(ended),
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, peer)) => match Arc::clone(&places).try_acquire_owned() {
+                        Ok(place) => {
+                            let serving = Arc::clone(&serving);
+                            tasks.spawn("http", async move {
+                                serving.converse(stream, peer).await;
+                                drop(place);
+                                Ok(())
+                            });
+                        }
+                        Err(_) => full.inc(),
+                    },
+                    Err(error) => {
+                        tracing::debug!(%error, "no connection was accepted");
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
+                },
+            }
+        }
+        drop(listener);
+        shutdown::drain(tasks, drain_max).await
+    }
+}
+
+/// A server while it serves.
+struct Serving<A> {
+    server: Server,
+    acceptor: A,
+    router: Router,
+    shutdown: CancellationToken,
+}
+
+impl<A: Accept> Serving<A> {
+    /// One connection, from TCP to its end.
+    async fn converse(&self, stream: TcpStream, peer: SocketAddr) {
+        let Server { limits, counts } = &self.server;
+        let _open = Open::new(&counts.open);
+        // Failing to set it costs latency only.
+        stream.set_nodelay(true).ok();
+        let handshake_max = millis(limits.handshake_ms_max);
+        let Ok(Ok(io)) = tokio::time::timeout(handshake_max, self.acceptor.accept(stream)).await
+        else {
+            counts.handshake.inc();
+            return;
+        };
+        match connection::drive(io, peer, self.router.clone(), limits, &self.shutdown).await {
+            End::Peer => {}
+            End::Silent => counts.silent.inc(),
+            End::Protocol => counts.protocol.inc(),
+        }
+    }
+}
+
+/// Counts a connection as open while it lives.
+struct Open(IntGauge);
+
+impl Open {
+    fn new(open: &IntGauge) -> Self {
+        open.inc();
+        Self(open.clone())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+fn report(ended: anyhow::Result<()>) {
+    if let Err(error) = ended {
+        tracing::error!(error = format!("{error:#}"), "an HTTP connection failed");
+    }
+}
+
+fn bounded(router: Router, limits: &Limits) -> Router {
+    let answer_max = millis(limits.answer_ms_max);
+    router
+        .layer(DefaultBodyLimit::max(limits.body_bytes_max as usize))
+        .layer(middleware::from_fn_with_state(answer_max, answer_in_time))
+}
+
+async fn answer_in_time(
+    State(answer_max): State<Duration>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match tokio::time::timeout(answer_max, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            let title = "the answer took too long";
+            let late = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "late", title);
+            late.retry_after_ms(1000).into_response()
+        }
+    }
+}
+
+fn millis(ms: u32) -> Duration {
+    Duration::from_millis(u64::from(ms))
+}

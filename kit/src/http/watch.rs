@@ -1,0 +1,167 @@
+//! Whether a connection is alive: it begins requests, or takes the bytes of answers.
+
+use std::convert::Infallible;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes};
+use axum::response::Response;
+use hyper::body::{Frame, SizeHint};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Counts of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Activity {
+    begun: AtomicU64,
+    ended: AtomicU64,
+    bytes_written: AtomicU64,
+}
+
+/// The counts at one moment.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Snapshot {
+    begun: u64,
+    ended: u64,
+    bytes_written: u64,
+}
+
+impl Activity {
+    pub(super) fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            begun: self.begun.load(Ordering::Relaxed),
+            ended: self.ended.load(Ordering::Relaxed),
+            bytes_written: self.bytes_written.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Snapshot {
+    /// Whether a request began or ended since `before`, or one in progress took bytes. Bytes
+    /// alone are no sign of life: an HTTP/2 peer gets answers to its pings.
+    pub(super) fn is_alive_since(self, before: Self) -> bool {
+        self.begun != before.begun
+            || self.ended != before.ended
+            || (self.begun > self.ended && self.bytes_written != before.bytes_written)
+    }
+}
+
+/// Counts a request as running until its answer's last byte was taken from the body.
+pub(super) fn running<F>(
+    answer: F,
+    activity: &Arc<Activity>,
+) -> impl Future<Output = Result<Response, Infallible>> + use<F>
+where
+    F: Future<Output = Result<Response, Infallible>>,
+{
+    let running = Running::new(activity);
+    async move {
+        let response = answer.await?;
+        Ok(response.map(|body| Body::new(Answer { body, _running: running })))
+    }
+}
+
+struct Running(Arc<Activity>);
+
+impl Running {
+    fn new(activity: &Arc<Activity>) -> Self {
+        activity.begun.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(activity))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.ended.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The body of an answer.
+struct Answer {
+    body: Body,
+    _running: Running,
+}
+
+impl hyper::body::Body for Answer {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A byte stream whose written bytes are counted.
+#[derive(Debug)]
+pub(super) struct Watched<I> {
+    io: I,
+    activity: Arc<Activity>,
+}
+
+impl<I> Watched<I> {
+    pub(super) fn new(io: I, activity: Arc<Activity>) -> Self {
+        Self { io, activity }
+    }
+
+    fn count(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(bytes)) = written {
+            self.activity.bytes_written.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+        written
+    }
+}
+
+impl<I: AsyncRead + Unpin> AsyncRead for Watched<I> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, buffer)
+    }
+}
+
+impl<I: AsyncWrite + Unpin> AsyncWrite for Watched<I> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write(cx, bytes);
+        self.count(written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write_vectored(cx, slices);
+        self.count(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}

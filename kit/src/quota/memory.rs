@@ -1,0 +1,142 @@
+//! Quotas of one process.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
+use parking_lot::Mutex;
+use proto::time::{Wall, millis};
+
+use super::{Ask, Quota, Taken};
+
+/// Buckets in memory, at most `keys_max` of them.
+///
+/// When a new key finds no room, buckets that are full again are forgotten, which changes
+/// nothing; if there is none, the one that was asked longest ago is. About 150 bytes a key.
+#[derive(Debug)]
+pub struct MemoryQuota {
+    keys_max: usize,
+    buckets: Mutex<BTreeMap<Arc<str>, Bucket>>,
+}
+
+/// Level in thousandths: a rate per second is thousandths per millisecond.
+#[derive(Debug)]
+struct Bucket {
+    level_milli: u64,
+    full_milli: u64,
+    rate_per_s: u32,
+    asked: Wall,
+}
+
+impl MemoryQuota {
+    /// Without any bucket.
+    #[must_use]
+    pub fn new(keys_max: usize) -> Self {
+        Self { keys_max: keys_max.max(1), buckets: Mutex::default() }
+    }
+
+    /// Keys that have a bucket now.
+    #[must_use]
+    pub fn keys(&self) -> usize {
+        self.buckets.lock().len()
+    }
+
+    fn take_one(&self, ask: &Ask, now: Wall) -> Taken {
+        let mut buckets = self.buckets.lock();
+        if buckets.len() >= self.keys_max && !buckets.contains_key(&ask.key) {
+            make_room(&mut buckets, self.keys_max, now);
+        }
+        let bucket = buckets.entry(Arc::clone(&ask.key)).or_insert_with(|| Bucket::new(ask, now));
+        bucket.fill(ask, now);
+        bucket.take(ask.wanted)
+    }
+}
+
+impl Quota for MemoryQuota {
+    fn take(&self, asks: Vec<Ask>, now: Wall) -> BoxFuture<'_, Vec<Taken>> {
+        ready(asks.iter().map(|ask| self.take_one(ask, now)).collect()).boxed()
+    }
+}
+
+impl Bucket {
+    fn new(ask: &Ask, now: Wall) -> Self {
+        let full_milli = u64::from(ask.burst) * 1000;
+        Self { level_milli: full_milli, full_milli, rate_per_s: ask.rate_per_s, asked: now }
+    }
+
+    /// A clock that was set back neither fills the bucket nor stops it from filling.
+    fn fill(&mut self, ask: &Ask, now: Wall) {
+        self.full_milli = u64::from(ask.burst) * 1000;
+        self.rate_per_s = ask.rate_per_s;
+        self.level_milli = self.level_at(now);
+        self.asked = now;
+    }
+
+    fn level_at(&self, now: Wall) -> u64 {
+        let gained = millis(now.since(self.asked)).saturating_mul(u64::from(self.rate_per_s));
+        self.level_milli.saturating_add(gained).min(self.full_milli)
+    }
+
+    fn take(&mut self, wanted: u32) -> Taken {
+        let there = u32::try_from(self.level_milli / 1000).unwrap_or(u32::MAX);
+        let granted = wanted.min(there);
+        self.level_milli -= u64::from(granted) * 1000;
+        let missing_milli = (u64::from(wanted - granted) * 1000).min(self.full_milli);
+        let retry_after_ms = match (wanted - granted, missing_milli, self.rate_per_s) {
+            (0, _, _) => 0,
+            (_, 0, _) | (_, _, 0) => u32::MAX,
+            (_, _, rate) => {
+                let lacking = missing_milli.saturating_sub(self.level_milli);
+                u32::try_from(lacking.div_ceil(u64::from(rate))).unwrap_or(u32::MAX)
+            }
+        };
+        Taken { granted, retry_after_ms }
+    }
+}
+
+fn make_room(buckets: &mut BTreeMap<Arc<str>, Bucket>, keys_max: usize, now: Wall) {
+    buckets.retain(|_, it| it.level_at(now) < it.full_milli);
+    while buckets.len() >= keys_max {
+        let Some(oldest) = buckets.iter().min_by_key(|(_, it)| it.asked) else { return };
+        let oldest = Arc::clone(oldest.0);
+        buckets.remove(&oldest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quota::contract;
+
+    #[tokio::test]
+    async fn memory_keeps_the_contract() {
+        contract::check(&MemoryQuota::new(100), Wall(1_000_000)).await;
+    }
+
+    #[tokio::test]
+    async fn full_buckets_are_forgotten_before_used_ones() {
+        let quota = MemoryQuota::new(2);
+        quota.take(vec![ask("used", 10), ask("idle", 0)], Wall(0)).await;
+
+        quota.take(vec![ask("new", 1)], Wall(1)).await;
+
+        assert_eq!(quota.keys(), 2);
+        assert_eq!(quota.take(vec![ask("used", 1)], Wall(1)).await[0].granted, 0);
+    }
+
+    #[tokio::test]
+    async fn keys_are_bounded_even_if_all_are_used() {
+        let quota = MemoryQuota::new(3);
+
+        for key in 0..100_u64 {
+            quota.take(vec![ask(&key.to_string(), 10)], Wall(key)).await;
+        }
+
+        assert_eq!(quota.keys(), 3);
+    }
+
+    fn ask(key: &str, wanted: u32) -> Ask {
+        Ask { key: key.into(), wanted, rate_per_s: 1, burst: 10 }
+    }
+}
