@@ -3,9 +3,7 @@
 use crate::close::CloseCode;
 use crate::frame::Outcome;
 use crate::heat::Heat;
-use crate::id::{
-    AppId, Cid, Gen, ItemId, NodeId, RoomId, SessionId, SlotNo, UnitId, ViewerId,
-};
+use crate::id::{AppId, Cid, Gen, ItemId, NodeId, RoomId, SessionId, SlotNo, UnitId, ViewerId};
 use crate::item::{Item, Placed, Role, Style};
 use crate::time::Wall;
 use crate::verdict::Fate;

@@ -25,7 +25,9 @@ pub fn gen_path(room: &RoomId, gen_no: Gen) -> String {
 }
 
 /// How much of a room a segment carries.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum Tier {

@@ -236,6 +236,8 @@ mod tests {
         let later = ItemId::compose(1_800_000_000_001, 0, 0);
 
         assert!(earlier < later);
-        assert!(ItemId::compose(1_800_000_000_000, 7, 1) < ItemId::compose(1_800_000_000_000, 7, 2));
+        assert!(
+            ItemId::compose(1_800_000_000_000, 7, 1) < ItemId::compose(1_800_000_000_000, 7, 2)
+        );
     }
 }

@@ -23,3 +23,4 @@ pub mod time;
 pub mod verdict;
 
 mod codec;
+mod generated;

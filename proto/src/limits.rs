@@ -43,3 +43,19 @@ pub const TOKEN_BYTES_MAX: usize = 1024;
 pub const ENVELOPE_ENTRIES_MAX: usize = 1000;
 /// Names in a Hello's lists (suites, codecs).
 pub const HELLO_NAMES_MAX: usize = 16;
+/// Bytes of a short word: an SDK's name or version, a suite, a codec, a region, a machine room.
+pub const WORD_BYTES_MAX: usize = 64;
+/// Bytes of a reason in words.
+pub const REASON_BYTES_MAX: usize = 512;
+/// Bytes of a host name or IP address.
+pub const HOST_BYTES_MAX: usize = 255;
+/// Bytes of a segment base.
+pub const BASE_BYTES_MAX: usize = 512;
+/// Segment bases of one answer.
+pub const BASES_MAX: usize = 16;
+/// Addresses of one node, or in one answer.
+pub const ADDRESSES_MAX: usize = 16;
+/// Nodes of one region.
+pub const REGION_NODES_MAX: usize = 1000;
+/// Largest position in the picture: the largest whole number that every JSON reader keeps.
+pub const MEDIA_MS_MAX: u64 = (1 << 53) - 1;

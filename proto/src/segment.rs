@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::head::{Base, GenInfo, Tier};
 use crate::heat::Heat;
-use crate::id::{Gen, RoomId, SlotNo};
+use crate::id::{Gen, ItemId, RoomId, SlotNo};
 use crate::item::{Placed, Repeat};
 use crate::time::Wall;
 
@@ -55,4 +55,14 @@ pub struct Header {
     /// The last slot of this gen, if it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<SlotNo>,
+}
+
+/// CRC-32 (IEEE) over ids as little-endian u64, in order: what [`crate::frame::Seal`] tells.
+#[must_use]
+pub fn ids_crc(ids: impl IntoIterator<Item = ItemId>) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    for id in ids {
+        hasher.update(&id.0.to_le_bytes());
+    }
+    hasher.finalize()
 }

@@ -1,0 +1,103 @@
+//! A segment as the JSON that integrators read.
+
+use serde::Serialize;
+
+use crate::id::{Gen, ItemId, SenderRef, Seq};
+use crate::item::{Body, Lane, Placed, Role, Style};
+use crate::segment::{Header, Segment};
+use crate::time::Wall;
+
+#[derive(Serialize)]
+struct Page<'a> {
+    #[serde(flatten)]
+    header: &'a Header,
+    items: Vec<Line<'a>>,
+    repeats: Vec<Line<'a>>,
+}
+
+/// One item. 64-bit ids are strings, since many readers keep only 53 bits.
+#[derive(Serialize)]
+struct Line<'a> {
+    id: ItemId,
+    #[serde(rename = "gen", skip_serializing_if = "Option::is_none")]
+    gen_no: Option<Gen>,
+    seq: Seq,
+    kind: &'static str,
+    lane: Lane,
+    #[serde(serialize_with = "as_text")]
+    sender: SenderRef,
+    role: Role,
+    at_ms: Wall,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    style: Option<Style>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    media_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gift: Option<Gift>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of: Option<ItemId>,
+}
+
+#[derive(Serialize)]
+struct Gift {
+    gift_no: u32,
+    count: u32,
+}
+
+fn as_text<S: serde::Serializer>(sender: &SenderRef, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(sender)
+}
+
+pub(super) fn segment(segment: &Segment) -> String {
+    let page = Page {
+        header: &segment.header,
+        items: segment.items.iter().map(|it| line(None, it)).collect(),
+        repeats: segment.repeats.iter().map(|it| line(Some(it.gen_no), &it.placed)).collect(),
+    };
+    serde_json::to_string(&page).expect("a page has string keys only and no failing serializer")
+}
+
+fn line(gen_no: Option<Gen>, placed: &Placed) -> Line<'_> {
+    let item = &placed.item;
+    let mut line = Line {
+        id: item.id,
+        gen_no,
+        seq: placed.seq,
+        kind: "",
+        lane: item.lane,
+        sender: item.sender,
+        role: item.role,
+        at_ms: item.at,
+        text: item.body.text(),
+        style: None,
+        media_ms: None,
+        gift: None,
+        count: None,
+        of: None,
+    };
+    line.kind = match &item.body {
+        Body::Comment { style, media_ms, .. } => {
+            (line.style, line.media_ms) = (Some(*style), *media_ms);
+            "comment"
+        }
+        Body::Gift { gift_no, count, .. } => {
+            line.gift = Some(Gift { gift_no: *gift_no, count: *count });
+            "gift"
+        }
+        Body::Like { count } => {
+            line.count = Some(*count);
+            "like"
+        }
+        Body::Entry => "entry",
+        Body::Notice { .. } => "notice",
+        Body::Tombstone { of } => {
+            line.of = Some(*of);
+            "tombstone"
+        }
+    };
+    line
+}

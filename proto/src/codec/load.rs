@@ -1,0 +1,132 @@
+//! Load reports, one by one and packed by region.
+
+use bytes::Bytes;
+use flatbuffers::WIPOffset;
+
+use super::word::{self, Code};
+use super::{Builder, build, check_length, record, refused, root};
+use crate::address::{Address, Carrier, Transport};
+use crate::decode::DecodeError;
+use crate::generated as fb;
+use crate::id::{NodeId, UnitId};
+use crate::limits;
+use crate::load::{Load, LoadReport, RegionLoads};
+use crate::time::Wall;
+
+pub(super) fn write_report(report: &LoadReport) -> Bytes {
+    build(512, |b| report_table(b, report))
+}
+
+pub(super) fn write_region(loads: &RegionLoads) -> Bytes {
+    build(64 + loads.nodes.len() * 400, |b| {
+        let nodes: Vec<_> = loads.nodes.iter().map(|it| report_table(b, it)).collect();
+        let args = fb::RegionLoadsArgs {
+            region: Some(b.create_string(&loads.region)),
+            at_ms: loads.at.0,
+            nodes: Some(b.create_vector(&nodes)),
+        };
+        fb::RegionLoads::create(b, &args)
+    })
+}
+
+fn report_table(b: &mut Builder, report: &LoadReport) -> WIPOffset<fb::LoadReport<'static>> {
+    let addresses = &report.addresses;
+    let hosts: Vec<&str> = addresses.iter().map(|it| it.host.as_str()).collect();
+    let machine_rooms: Vec<&str> = addresses.iter().map(|it| it.machine_room.as_str()).collect();
+    let transports = addresses.iter().map(|it| it.transport.wire().0);
+    let carriers = addresses.iter().map(|it| it.carrier.wire().0);
+    let load = load_struct(report.load);
+    let args = fb::LoadReportArgs {
+        node: report.node.0,
+        unit: report.unit.0,
+        region: Some(b.create_string(&report.region)),
+        counter: report.counter,
+        start_ms: report.start.0,
+        load: Some(&load),
+        hosts: word::write_words(b, &hosts),
+        ports: Some(b.create_vector_from_iter(addresses.iter().map(|it| it.port))),
+        transports: Some(b.create_vector_from_iter(transports)),
+        carriers: Some(b.create_vector_from_iter(carriers)),
+        machine_rooms: word::write_words(b, &machine_rooms),
+    };
+    fb::LoadReport::create(b, &args)
+}
+
+fn load_struct(load: Load) -> fb::Load {
+    fb::Load::new(
+        load.egress_bps,
+        load.sessions,
+        load.sessions_max,
+        load.handshakes,
+        load.handshakes_per_s,
+        load.accept_queue,
+        load.cpu_permille,
+        load.draining,
+        load.besieged,
+    )
+}
+
+pub(super) fn read_report(bytes: &[u8]) -> Result<LoadReport, DecodeError> {
+    check_length(bytes, 1, limits::REPORT_BYTES_MAX)?;
+    report(root::<fb::LoadReport<'_>>(bytes)?)
+}
+
+pub(super) fn read_region(bytes: &[u8]) -> Result<RegionLoads, DecodeError> {
+    let it = record::<fb::RegionLoads<'_>>(bytes)?;
+    if it.nodes().map_or(0, |it| it.len()) > limits::REGION_NODES_MAX {
+        return refused("nodes");
+    }
+    Ok(RegionLoads {
+        region: word::text(it.region(), limits::WORD_BYTES_MAX, "region")?,
+        at: Wall(it.at_ms()),
+        nodes: it.nodes().into_iter().flatten().map(report).collect::<Result<_, _>>()?,
+    })
+}
+
+fn report(it: fb::LoadReport<'_>) -> Result<LoadReport, DecodeError> {
+    let load = it.load();
+    Ok(LoadReport {
+        node: NodeId(it.node()),
+        unit: UnitId(it.unit()),
+        region: word::text(it.region(), limits::WORD_BYTES_MAX, "region")?,
+        counter: it.counter(),
+        start: Wall(it.start_ms()),
+        addresses: addresses(it)?,
+        load: Load {
+            sessions: load.sessions(),
+            sessions_max: load.sessions_max(),
+            handshakes: load.handshakes(),
+            handshakes_per_s: load.handshakes_per_s(),
+            egress_bps: load.egress_bps(),
+            cpu_permille: load.cpu_permille(),
+            accept_queue: load.accept_queue(),
+            draining: load.draining(),
+            besieged: load.besieged(),
+        },
+    })
+}
+
+fn addresses(it: fb::LoadReport<'_>) -> Result<Vec<Address>, DecodeError> {
+    let count = it.hosts().map_or(0, |it| it.len());
+    let equal = it.ports().map_or(0, |it| it.len()) == count
+        && it.transports().map_or(0, |it| it.len()) == count
+        && it.carriers().map_or(0, |it| it.len()) == count
+        && it.machine_rooms().map_or(0, |it| it.len()) == count;
+    if count > limits::ADDRESSES_MAX || !equal {
+        return refused("addresses");
+    }
+    let names = it.hosts().into_iter().flatten().zip(it.machine_rooms().into_iter().flatten());
+    let codes = it.transports().into_iter().flatten().zip(it.carriers().into_iter().flatten());
+    let columns = names.zip(codes).zip(it.ports().into_iter().flatten());
+    columns
+        .map(|(((host, machine_room), (transport, carrier)), port)| {
+            Ok(Address {
+                host: word::text(host, limits::HOST_BYTES_MAX, "host")?,
+                port,
+                transport: Transport::read(fb::Transport(transport), "transport")?,
+                carrier: Carrier::read(fb::Carrier(carrier), "carrier")?,
+                machine_room: word::text(machine_room, limits::WORD_BYTES_MAX, "machine_room")?,
+            })
+        })
+        .collect()
+}
