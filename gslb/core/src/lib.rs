@@ -1,1 +1,15 @@
-//! gslb-core.
+//! Where to connect, decided: leases, loads, turns and assignments. No I/O, no clock, no
+//! randomness.
+//!
+//! A [`fleet::Fleet`] hears load reports and holds leases. [`snapshot::plan`] turns it into an
+//! immutable [`snapshot::Snapshot`] with the turns of every pool, and
+//! [`snapshot::Snapshot::assign`] answers from that without looking at anything else.
+#![deny(missing_docs)]
+
+pub mod assign;
+pub mod fleet;
+pub mod listener;
+pub mod snapshot;
+
+mod topology;
+mod turns;

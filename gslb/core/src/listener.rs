@@ -1,0 +1,53 @@
+//! One address of a node with what tokens need of it, computed once when the node reports it.
+
+use std::sync::Arc;
+
+use proto::address::Address;
+
+/// An address that viewers may be sent to.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Listener {
+    address: Address,
+    authority: String,
+    link_id: [u8; 16],
+}
+
+impl Listener {
+    /// Prepares an address.
+    #[must_use]
+    pub fn new(address: Address) -> Self {
+        let authority = address.authority();
+        let link_id = auth_core::link_id(&authority);
+        Self { address, authority, link_id }
+    }
+
+    /// Prepares a node's addresses, in the order that pools rely on: by carrier, then transport.
+    #[must_use]
+    pub(crate) fn prepare(addresses: &[Address]) -> Arc<[Self]> {
+        let mut listeners: Vec<Self> = addresses.iter().cloned().map(Self::new).collect();
+        listeners.sort_by(|a, b| a.order().cmp(&b.order()));
+        listeners.into()
+    }
+
+    /// Where it is and how to speak there.
+    #[must_use]
+    pub const fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// `host:port`, as tokens name it.
+    #[must_use]
+    pub fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// What a token for this address is bound to.
+    #[must_use]
+    pub const fn link_id(&self) -> &[u8; 16] {
+        &self.link_id
+    }
+
+    fn order(&self) -> (u8, u8, &str) {
+        (self.address.carrier as u8, self.address.transport as u8, &self.authority)
+    }
+}

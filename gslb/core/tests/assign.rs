@@ -1,0 +1,427 @@
+//! Assignments from planned snapshots.
+#![expect(clippy::unwrap_used, reason = "the helpers below are part of the tests")]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gslb_core::assign::{Assignment, Refusal, Request, Wants};
+use gslb_core::fleet::Fleet;
+use gslb_core::snapshot::{Policy, Snapshot, plan};
+use proptest::prelude::*;
+use proto::address::{Address, Carrier, Transport};
+use proto::id::{NodeId, UnitId};
+use proto::load::{Load, LoadReport};
+use proto::time::{Mono, Wall};
+
+use Transport::{National, Quic, Tcp, Tls, Ws, Wss};
+
+#[test]
+fn an_expired_lease_gets_no_viewers() {
+    let mut fleet = Fleet::default();
+    fleet.handle(node(1).report(1), Mono(0)).unwrap();
+
+    let before = plan_once(&fleet, Mono(299));
+    let after = plan_once(&fleet, Mono(300));
+
+    assert_eq!(hosts(&before.assign(&anyone()).unwrap()), ["link-1"]);
+    assert_eq!(after.assign(&anyone()).unwrap_err(), Refusal::NoneLive);
+}
+
+#[test]
+fn no_fleet_is_none_live() {
+    assert_eq!(Snapshot::default().assign(&anyone()).unwrap_err(), Refusal::NoneLive);
+}
+
+#[test]
+fn draining_besieged_and_full_nodes_are_left_out() {
+    let nodes = [
+        node(1).load(|it| it.draining = true),
+        node(2).load(|it| it.besieged = true),
+        node(3).load(|it| it.sessions = it.sessions_max),
+        node(4).load(|it| (it.sessions, it.handshakes) = (it.sessions_max - 5, 5)),
+        node(5),
+    ];
+    let snapshot = snapshot_of(&nodes);
+
+    for _ in 0..200 {
+        assert_eq!(hosts(&snapshot.assign(&anyone()).unwrap()), ["link-5"]);
+    }
+}
+
+#[test]
+fn a_fleet_of_full_nodes_is_full_and_one_of_draining_nodes_is_not_live() {
+    let full = node(1).load(|it| it.sessions = it.sessions_max);
+    let draining = node(2).load(|it| it.draining = true);
+
+    let refusal = |nodes: &[Node]| snapshot_of(nodes).assign(&anyone()).unwrap_err();
+
+    assert_eq!(refusal(&[full, draining.clone()]), Refusal::Full);
+    assert_eq!(refusal(&[draining]), Refusal::NoneLive);
+}
+
+#[test]
+fn a_client_that_no_node_understands_is_told_so() {
+    let snapshot = snapshot_of(&[node(1).listeners(&[Tls, Wss])]);
+
+    let refused = snapshot.assign(&wanting(&[National, Quic])).unwrap_err();
+
+    assert_eq!(refused, Refusal::NoTransport);
+}
+
+#[test]
+fn every_node_offers_what_the_client_likes_best() {
+    let snapshot = snapshot_of(&[
+        node(1).listeners(&[Ws, Tcp]),
+        node(2).listeners(&[Tcp]),
+        node(3).listeners(&[Ws]),
+        node(4).listeners(&[Quic]),
+    ]);
+
+    for _ in 0..100 {
+        let assignment = snapshot.assign(&wanting(&[Tcp, Ws])).unwrap();
+
+        let mut found: Vec<_> = assignment.listeners().map(transport_of).collect();
+        found.sort();
+        assert_eq!(found, [("link-1", Tcp), ("link-2", Tcp), ("link-3", Ws)]);
+    }
+}
+
+#[test]
+fn the_only_speaker_of_a_transport_is_found_among_many() {
+    let mut nodes: Vec<Node> = (1..500).map(node).collect();
+    nodes.push(node(500).listeners(&[Tls, Quic]));
+    let snapshot = snapshot_of(&nodes);
+
+    assert_eq!(hosts(&snapshot.assign(&wanting(&[Quic])).unwrap()), ["link-500"]);
+}
+
+#[test]
+fn a_lonely_node_offers_its_other_listeners_in_the_clients_order() {
+    let snapshot = snapshot_of(&[node(1).listeners(&[Tcp, Tcp, Tls, Ws])]);
+
+    let assignment = snapshot.assign(&wanting(&[Ws, Tcp])).unwrap();
+    let alone = snapshot.assign(&wanting(&[Tls])).unwrap();
+
+    let found: Vec<_> = assignment.listeners().map(|it| it.address().transport).collect();
+    assert_eq!(found, [Ws, Tcp, Tcp]);
+    assert_eq!(alone.listeners().count(), 1);
+}
+
+#[test]
+fn listeners_of_one_node_take_turns() {
+    let snapshot = snapshot_of(&[node(1).listeners(&[Tcp; 4])]);
+    let mut counts = BTreeMap::new();
+
+    for _ in 0..400 {
+        let assignment = snapshot.assign(&wanting(&[Tcp])).unwrap();
+        let first = assignment.listeners().next().unwrap();
+        *counts.entry(first.authority().to_owned()).or_insert(0) += 1;
+    }
+
+    assert_eq!(counts.len(), 4);
+    assert!(counts.values().all(|it| (80..=120).contains(it)), "{counts:?}");
+}
+
+#[test]
+fn three_machines_in_two_rooms_and_the_last_one_is_bgp() {
+    let mut nodes: Vec<Node> = (1..=8).map(|it| node(it).carrier(Carrier::Telecom)).collect();
+    nodes.push(node(9).machine_room("b").carrier(Carrier::Telecom));
+    nodes.push(node(10));
+    let snapshot = snapshot_of(&nodes);
+
+    for _ in 0..500 {
+        let request = Request { carrier: Carrier::Telecom, ..anyone() };
+        let assignment = snapshot.assign(&request).unwrap();
+
+        assert_eq!(hosts(&assignment).iter().collect::<BTreeSet<_>>().len(), 3);
+        let addresses: Vec<_> = assignment.listeners().map(|it| it.address()).collect();
+        let carriers: Vec<_> = addresses.iter().map(|it| it.carrier).collect();
+        assert_eq!(carriers, [Carrier::Telecom, Carrier::Telecom, Carrier::Bgp]);
+        let rooms: BTreeSet<_> = addresses.iter().map(|it| it.machine_room.as_str()).collect();
+        assert_eq!(rooms.len(), 2);
+    }
+}
+
+#[test]
+fn a_viewer_whose_pool_is_missing_or_full_gets_bgp_then_anything_alive() {
+    let full = node(1).carrier(Carrier::Unicom).load(|it| it.sessions = it.sessions_max);
+    let far = Node { region: "south", ..node(3) }.carrier(Carrier::Mobile);
+    let unicom = Request { carrier: Carrier::Unicom, ..anyone() };
+
+    let with_bgp = snapshot_of(&[full.clone(), node(2), far.clone()]);
+    let without = snapshot_of(&[full, far.clone()]);
+    let elsewhere = snapshot_of(&[far]);
+
+    assert_eq!(hosts(&with_bgp.assign(&unicom).unwrap())[0], "link-2");
+    assert_eq!(hosts(&without.assign(&unicom).unwrap()), ["link-3"]);
+    assert_eq!(hosts(&elsewhere.assign(&unicom).unwrap()), ["link-3"]);
+}
+
+#[test]
+fn answers_are_shared_out_by_free_places() {
+    let snapshot = snapshot_of(&[
+        node(1).load(|it| it.sessions_max = 40_000),
+        node(2).load(|it| it.sessions_max = 20_000),
+        node(3).load(|it| (it.sessions_max, it.sessions) = (30_000, 10_000)),
+    ]);
+
+    let counts = first_addresses(&snapshot, 8_000);
+
+    assert!((3_900..4_100).contains(&counts[&NodeId(1)]), "{counts:?}");
+    assert!((1_900..2_100).contains(&counts[&NodeId(2)]), "{counts:?}");
+    assert!((1_900..2_100).contains(&counts[&NodeId(3)]), "{counts:?}");
+}
+
+#[test]
+fn a_lightly_loaded_node_is_not_stampeded() {
+    let mut nodes: Vec<Node> =
+        (1..=50).map(|it| node(it).load(|it| it.sessions = it.sessions_max - 100)).collect();
+    nodes.push(node(51));
+    let snapshot = snapshot_of(&nodes);
+
+    let counts = first_addresses(&snapshot, 2_000);
+
+    let mean = 2_000 / 51;
+    assert!(counts[&NodeId(51)] <= 5 * mean, "{counts:?}");
+    assert!(counts.len() == 51, "{counts:?}");
+}
+
+#[test]
+fn short_snapshots_share_out_as_fairly_as_long_ones() {
+    let mut fleet = Fleet::default();
+    for id in 1..=10 {
+        fleet.handle(node(id).report(1), Mono(0)).unwrap();
+    }
+    let mut snapshot = plan_once(&fleet, Mono(0));
+    let mut counts = BTreeMap::new();
+
+    for _ in 0..500 {
+        for _ in 0..2 {
+            *counts.entry(first(&snapshot)).or_insert(0) += 1;
+        }
+        snapshot = plan(&fleet, &Policy::default(), &snapshot, Mono(1));
+    }
+
+    assert!(counts.values().all(|it| (90..=110).contains(it)), "{counts:?}");
+}
+
+#[test]
+fn an_answer_is_load_until_the_next_report() {
+    let mut fleet = Fleet::default();
+    let small = node(1).load(|it| it.sessions_max = 3);
+    fleet.handle(small.report(1), Mono(0)).unwrap();
+    let mut snapshot = plan_once(&fleet, Mono(0));
+
+    for _ in 0..3 {
+        assert_eq!(first(&snapshot), NodeId(1));
+        snapshot = plan(&fleet, &Policy::default(), &snapshot, Mono(1));
+    }
+    assert_eq!(snapshot.assign(&anyone()).unwrap_err(), Refusal::Full);
+
+    fleet.handle(node(2).report(1), Mono(2)).unwrap();
+    snapshot = plan(&fleet, &Policy::default(), &snapshot, Mono(2));
+    assert_eq!(first_addresses(&snapshot, 50), BTreeMap::from([(NodeId(2), 50)]));
+
+    fleet.handle(small.report(2), Mono(3)).unwrap();
+    snapshot = plan(&fleet, &Policy::default(), &snapshot, Mono(3));
+    assert!(first_addresses(&snapshot, 2_000).contains_key(&NodeId(1)));
+}
+
+#[test]
+fn a_busy_cpu_gets_fewer_viewers_but_some() {
+    let snapshot = snapshot_of(&[node(1).load(|it| it.cpu_permille = 1_000), node(2)]);
+
+    let counts = first_addresses(&snapshot, 4_200);
+
+    assert!((150..450).contains(&counts[&NodeId(1)]), "{counts:?}");
+}
+
+#[test]
+fn a_listener_is_found_by_its_authority_also_while_its_node_drains() {
+    let snapshot = snapshot_of(&[node(1).load(|it| it.draining = true), node(2)]);
+
+    assert_eq!(snapshot.find("link-1:100").unwrap().address().host, "link-1");
+    assert!(snapshot.find("link-1:101").is_none());
+    assert!(snapshot.find("link-3:100").is_none());
+}
+
+#[test]
+fn a_nodes_moved_address_replaces_the_old_one() {
+    let mut fleet = Fleet::default();
+    fleet.handle(node(1).report(1), Mono(0)).unwrap();
+    let old = plan_once(&fleet, Mono(0));
+    fleet.handle(node(1).listeners(&[Tls, Ws]).report(2), Mono(1)).unwrap();
+
+    let new = plan(&fleet, &Policy::default(), &old, Mono(1));
+
+    assert!(old.assign(&wanting(&[Ws])).is_err());
+    assert_eq!(new.assign(&wanting(&[Ws])).unwrap().listeners().count(), 1);
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_fleet_the_addresses_are_as_promised(
+        nodes in prop::collection::vec(any_node(), 0..12),
+        wants in prop::collection::vec(any_transport(), 0..4),
+        carrier in any_carrier(),
+        rounds in 1usize..40,
+    ) {
+        let nodes: Vec<Node> = (1..).zip(nodes).map(|(id, it)| Node { id, ..it }).collect();
+        let snapshot = snapshot_of(&nodes);
+        let request = Request { carrier, ..wanting(&wants) };
+        let spoken = if wants.is_empty() { vec![Tls, Wss, Quic, Tcp, Ws] } else { wants };
+        let speaks = |it: &&Node| it.addresses.iter().any(|it| spoken.contains(&it.transport));
+        let usable: Vec<&Node> = nodes.iter().filter(|it| it.has_places()).filter(speaks).collect();
+
+        for _ in 0..rounds {
+            let Ok(assignment) = snapshot.assign(&request) else {
+                prop_assert!(usable.is_empty());
+                continue;
+            };
+
+            let addresses: Vec<&Address> = assignment.listeners().map(|it| it.address()).collect();
+            let machines: BTreeSet<_> = addresses.iter().map(|it| it.host.as_str()).collect();
+            prop_assert_eq!(machines.len(), usable.len().min(3));
+            let rooms: BTreeSet<_> = usable.iter().map(|it| it.addresses[0].machine_room.as_str()).collect();
+            let found: BTreeSet<_> = addresses.iter().map(|it| it.machine_room.as_str()).collect();
+            prop_assert!(found.len() >= rooms.len().min(2));
+            for (at, address) in addresses.iter().enumerate() {
+                prop_assert!(spoken.contains(&address.transport));
+                let own = |it: &&&Node| address.host == format!("link-{}", it.id);
+                prop_assert!(usable.iter().any(|it| own(&it)));
+                prop_assert!(!addresses[..at].contains(address));
+            }
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    id: u32,
+    region: &'static str,
+    addresses: Vec<Address>,
+    load: Load,
+}
+
+/// A node in the one region and room that speaks TLS and has 10,000 places.
+fn node(id: u32) -> Node {
+    let load = Load { sessions_max: 10_000, ..Load::default() };
+    Node { id, region: "north", addresses: Vec::new(), load }.listeners(&[Tls])
+}
+
+impl Node {
+    fn load(mut self, change: impl FnOnce(&mut Load)) -> Self {
+        change(&mut self.load);
+        self
+    }
+
+    fn listeners(mut self, transports: &[Transport]) -> Self {
+        let address = |(port, &transport)| Address {
+            host: String::new(),
+            port,
+            transport,
+            carrier: Carrier::Bgp,
+            machine_room: "a".into(),
+        };
+        self.addresses = (100..).zip(transports).map(address).collect();
+        self
+    }
+
+    fn carrier(mut self, carrier: Carrier) -> Self {
+        self.addresses.iter_mut().for_each(|it| it.carrier = carrier);
+        self
+    }
+
+    fn machine_room(mut self, machine_room: &str) -> Self {
+        self.addresses.iter_mut().for_each(|it| it.machine_room = machine_room.into());
+        self
+    }
+
+    fn has_places(&self) -> bool {
+        let Load { sessions, sessions_max, draining, besieged, .. } = self.load;
+        sessions < sessions_max && !draining && !besieged
+    }
+
+    fn report(&self, counter: u64) -> LoadReport {
+        let host = format!("link-{}", self.id);
+        let addresses = self.addresses.iter();
+        LoadReport {
+            node: NodeId(self.id),
+            unit: UnitId(1),
+            region: self.region.into(),
+            counter,
+            start: Wall(0),
+            addresses: addresses.map(|it| Address { host: host.clone(), ..it.clone() }).collect(),
+            load: self.load,
+        }
+    }
+}
+
+fn snapshot_of(nodes: &[Node]) -> Snapshot {
+    let mut fleet = Fleet::default();
+    for node in nodes {
+        fleet.handle(node.report(1), Mono(0)).unwrap();
+    }
+    plan_once(&fleet, Mono(0))
+}
+
+fn plan_once(fleet: &Fleet, now: Mono) -> Snapshot {
+    plan(fleet, &Policy::default(), &Snapshot::default(), now)
+}
+
+fn anyone() -> Request<'static> {
+    wanting(&[])
+}
+
+fn wanting(transports: &[Transport]) -> Request<'static> {
+    Request { region: "north", carrier: Carrier::Bgp, wants: Wants::new(transports) }
+}
+
+fn hosts<'a>(assignment: &Assignment<'a>) -> Vec<&'a str> {
+    assignment.listeners().map(|it| it.address().host.as_str()).collect()
+}
+
+fn transport_of(listener: &gslb_core::listener::Listener) -> (&str, Transport) {
+    (&listener.address().host, listener.address().transport)
+}
+
+fn first(snapshot: &Snapshot) -> NodeId {
+    let assignment = snapshot.assign(&anyone()).unwrap();
+    let host = &assignment.listeners().next().unwrap().address().host;
+    NodeId(host.trim_start_matches("link-").parse().unwrap())
+}
+
+/// How many of `answers` viewers were sent to each node first.
+fn first_addresses(snapshot: &Snapshot, answers: usize) -> BTreeMap<NodeId, usize> {
+    let mut counts = BTreeMap::new();
+    for _ in 0..answers {
+        *counts.entry(first(snapshot)).or_insert(0) += 1;
+    }
+    counts
+}
+
+fn any_transport() -> impl Strategy<Value = Transport> {
+    prop::sample::select(vec![Tcp, Tls, Ws, Wss, Quic, National])
+}
+
+fn any_carrier() -> impl Strategy<Value = Carrier> {
+    use Carrier::{Bgp, Mobile, Telecom, Unicom};
+    prop::sample::select(vec![Bgp, Telecom, Unicom, Mobile])
+}
+
+fn any_node() -> impl Strategy<Value = Node> {
+    let listeners = prop::collection::vec((any_transport(), any_carrier()), 1..5);
+    let region = prop::sample::select(vec!["north", "south"]);
+    let room = prop::sample::select(vec!["a", "b", "c"]);
+    // Enough places that nobody is filled by the answers of one test.
+    let places = prop_oneof![Just(0u32), 1_000u32..5_000];
+    let flags = (prop::bool::weighted(0.1), prop::bool::weighted(0.1));
+    (listeners, region, room, places, flags).prop_map(|(listeners, region, room, places, flags)| {
+        let transports: Vec<Transport> = listeners.iter().map(|it| it.0).collect();
+        let mut node = Node { region, ..node(0).listeners(&transports).machine_room(room) };
+        node.addresses.iter_mut().zip(&listeners).for_each(|(it, of)| it.carrier = of.1);
+        node.load(|it| {
+            (it.sessions_max, it.sessions) = (5_000, 5_000 - places);
+            (it.draining, it.besieged) = flags;
+        })
+    })
+}
