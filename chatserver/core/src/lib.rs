@@ -1,1 +1,18 @@
-//! chatserver-core.
+//! What a room lets through, decided: shape, rates, verdicts, item ids, the journal.
+//!
+//! [`shard::Shard`] is the machine that a chatserver drives with the bus's records;
+//! [`judge::judge`] is the fixed order of checks inside it. [`journal::Journal`] decides which
+//! gifts and notices are published again. No I/O, no clock, no randomness.
+#![deny(missing_docs)]
+
+pub mod asker;
+pub mod gift;
+pub mod id;
+pub mod journal;
+pub mod judge;
+pub mod rate;
+pub mod room;
+pub mod sender;
+pub mod settings;
+pub mod shape;
+pub mod shard;

@@ -1,0 +1,351 @@
+//! Which gifts and notices are published again, and which are done.
+//!
+//! An entry is written before its request is acknowledged, and stays open until its item was
+//! flushed and the slot of that flush is sealed: from then on a store keeps it. Entries that are
+//! open for too long go to the broadcaster once more, which drops ids it knows and says so.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use proto::envelope::{Accepted, RoomEvent};
+use proto::id::{Gen, ItemId, RoomId, SlotNo};
+use proto::time::{Mono, Wall};
+use proto::verdict::{Fate, Reason};
+
+use crate::gift;
+use crate::judge::Now;
+
+/// How long an item may take from the bus to a flush before it is published again, and again.
+pub const PATIENCE: Duration = Duration::from_secs(3);
+/// How long after its flush an item counts as kept although no seal was seen: three of the longest
+/// slots. A room that writes no segments has no seals.
+pub const KEPT_AFTER: Duration = Duration::from_secs(30);
+/// Items published again in one turn: 4 KiB each at most, below one record's bytes.
+pub const REPUBLISH_MAX: usize = 200;
+/// Flushed items that wait for their seal, about 150 bytes each; the oldest count as kept.
+pub const SHOWN_MAX: usize = 100_000;
+
+/// An entry that is open in the store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Open {
+    /// The item and its room.
+    pub accepted: Accepted,
+    /// When it was written.
+    pub written_at: Wall,
+}
+
+/// What the journal is told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// Everything that is open, or the oldest part of it, in the partitions this node owns.
+    Scan(Vec<Open>),
+    /// From `sealed`, of a room in a partition this node owns.
+    Event {
+        /// Where.
+        room: RoomId,
+        /// What.
+        event: RoomEvent,
+    },
+}
+
+/// What the journal wants done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// Put this on `accepted` again.
+    Republish(Accepted),
+    /// Close the entry of this id in the store, if there is one.
+    Forget(ItemId),
+}
+
+/// The machine.
+#[derive(Debug, Default)]
+pub struct Journal {
+    /// Entries of the last scan: since when each has been waiting; `None`: it waited long enough.
+    tried: BTreeMap<ItemId, Option<Mono>>,
+    /// Flushed, not yet sealed.
+    shown: BTreeMap<ItemId, Shown>,
+    /// The same per room, by place.
+    places: BTreeMap<RoomId, BTreeSet<(Gen, SlotNo, ItemId)>>,
+    /// In the order of the flushes; ids that are done leave when their time is over.
+    order: VecDeque<(Mono, ItemId)>,
+    outputs: VecDeque<Output>,
+}
+
+#[derive(Clone, Debug)]
+struct Shown {
+    room: RoomId,
+    gen_no: Gen,
+    slot: SlotNo,
+}
+
+impl Journal {
+    /// Takes in what happened.
+    pub fn handle(&mut self, input: Input, now: Now) {
+        match input {
+            Input::Scan(open) => self.scan(open, now),
+            Input::Event { room, event } => self.see(&room, &event, now.mono),
+        }
+    }
+
+    /// Lets go of items that were flushed long ago.
+    pub fn tick(&mut self, now: Now) {
+        while let Some(&(at, id)) = self.order.front() {
+            if now.mono.since(at) < KEPT_AFTER && self.order.len() <= SHOWN_MAX {
+                return;
+            }
+            self.order.pop_front();
+            self.keep(id);
+        }
+    }
+
+    /// What is to be done next.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When [`Journal::tick`] has something to do.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Mono> {
+        self.order.front().map(|&(at, _)| at + KEPT_AFTER)
+    }
+
+    fn scan(&mut self, open: Vec<Open>, now: Now) {
+        let before = std::mem::take(&mut self.tried);
+        let mut republished = 0;
+        for Open { accepted, written_at } in open {
+            let id = accepted.item.id;
+            if self.shown.contains_key(&id) {
+                continue;
+            }
+            let tried = match before.get(&id) {
+                Some(&tried) => tried,
+                // Of an earlier life of this process, or of another node.
+                None if now.wall.since(written_at) >= PATIENCE => None,
+                // Just written; a clock that stepped back makes an old one look so, too.
+                None => Some(now.mono),
+            };
+            let due = tried.is_none_or(|it| now.mono.since(it) >= PATIENCE);
+            if due && republished < REPUBLISH_MAX {
+                republished += 1;
+                self.tried.insert(id, Some(now.mono));
+                self.outputs.push_back(Output::Republish(accepted));
+            } else {
+                self.tried.insert(id, tried);
+            }
+        }
+    }
+
+    fn see(&mut self, room: &RoomId, event: &RoomEvent, now: Mono) {
+        match event {
+            RoomEvent::Flush { gen_no, slot, items, .. } => {
+                for id in items.iter().map(|it| it.item.id).filter(|&it| gift::is_journaled(it)) {
+                    self.show(id, room, *gen_no, *slot, now);
+                }
+            }
+            RoomEvent::Seal { gen_no, slot, .. } => self.seal(room, *gen_no, *slot),
+            RoomEvent::Fates { fates } => {
+                for &(id, fate) in fates.iter().filter(|it| gift::is_journaled(it.0)) {
+                    self.meet(id, fate, room, now);
+                }
+            }
+            RoomEvent::Opened { .. } | RoomEvent::Heat { .. } => {}
+        }
+    }
+
+    fn meet(&mut self, id: ItemId, fate: Fate, room: &RoomId, now: Mono) {
+        match fate {
+            Fate::Sealed { gen_no, slot, .. } => self.show(id, room, gen_no, slot, now),
+            Fate::Merged { .. } => self.outputs.push_back(Output::Forget(id)),
+            Fate::Shed { reason: Reason::Recalled | Reason::RoomClosed | Reason::NoRoom } => {
+                self.outputs.push_back(Output::Forget(id));
+            }
+            // Acknowledged is shown: it stays open and is published again.
+            Fate::Shed { .. } => {}
+        }
+    }
+
+    fn show(&mut self, id: ItemId, room: &RoomId, gen_no: Gen, slot: SlotNo, now: Mono) {
+        if self.shown.contains_key(&id) {
+            return;
+        }
+        self.order.push_back((now, id));
+        self.places.entry(room.clone()).or_default().insert((gen_no, slot, id));
+        self.shown.insert(id, Shown { room: room.clone(), gen_no, slot });
+    }
+
+    /// Everything of the room up to this slot is kept.
+    fn seal(&mut self, room: &RoomId, gen_no: Gen, slot: SlotNo) {
+        let Some(places) = self.places.get_mut(room) else { return };
+        let behind = places.split_off(&(gen_no, SlotNo(slot.0.saturating_add(1)), ItemId(0)));
+        for (_, _, id) in std::mem::replace(places, behind) {
+            self.shown.remove(&id);
+            self.outputs.push_back(Output::Forget(id));
+        }
+        if self.places.get(room).is_some_and(BTreeSet::is_empty) {
+            self.places.remove(room);
+        }
+    }
+
+    fn keep(&mut self, id: ItemId) {
+        let Some(Shown { room, gen_no, slot }) = self.shown.remove(&id) else { return };
+        if let Some(places) = self.places.get_mut(&room) {
+            places.remove(&(gen_no, slot, id));
+            if places.is_empty() {
+                self.places.remove(&room);
+            }
+        }
+        self.outputs.push_back(Output::Forget(id));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::id::{AppId, SenderRef, Seq};
+    use proto::item::{Body, Item, Lane, Placed, Role};
+
+    use super::*;
+
+    const WROTE: Wall = Wall(1_800_000_000_000);
+
+    #[test]
+    fn an_open_entry_is_published_again_every_three_seconds() {
+        let mut journal = Journal::default();
+
+        assert_eq!(scan(&mut journal, &["a"], 100), vec![]);
+        assert_eq!(scan(&mut journal, &["a"], 3099), vec![]);
+        assert_eq!(scan(&mut journal, &["a"], 3100), vec![Output::Republish(accepted("a"))]);
+        assert_eq!(scan(&mut journal, &["a"], 6099), vec![]);
+        assert_eq!(scan(&mut journal, &["a"], 6100), vec![Output::Republish(accepted("a"))]);
+    }
+
+    #[test]
+    fn an_entry_of_an_earlier_life_is_published_at_once() {
+        let mut journal = Journal::default();
+        let now = Now { mono: Mono(5), wall: WROTE + Duration::from_hours(1) };
+
+        journal.handle(Input::Scan(vec![open("a")]), now);
+
+        assert_eq!(journal.poll(), Some(Output::Republish(accepted("a"))));
+    }
+
+    #[test]
+    fn a_flushed_item_is_forgotten_when_its_slot_is_sealed() {
+        let mut journal = Journal::default();
+        see(&mut journal, flush(7, &["a", "b"]), 300);
+        see(&mut journal, flush(8, &["c"]), 1300);
+
+        assert_eq!(scan(&mut journal, &["a", "b", "c"], 9000), vec![]);
+        assert_eq!(see(&mut journal, seal(6), 9000), vec![]);
+        let mut forgotten = see(&mut journal, seal(7), 9000);
+        forgotten.sort_by_key(|it| match it {
+            Output::Forget(id) => *id,
+            Output::Republish(_) => ItemId(0),
+        });
+
+        let mut expected = vec![Output::Forget(id("a")), Output::Forget(id("b"))];
+        expected.sort_by_key(|it| if *it == Output::Forget(id("a")) { id("a") } else { id("b") });
+        assert_eq!(forgotten, expected);
+        assert_eq!(see(&mut journal, seal(9), 9000), vec![Output::Forget(id("c"))]);
+        assert_eq!(see(&mut journal, seal(9), 9000), vec![]);
+    }
+
+    #[test]
+    fn a_second_showing_counts_as_the_first() {
+        let mut journal = Journal::default();
+        let fate = Fate::Sealed { gen_no: Gen(1), seq: Seq(4), slot: SlotNo(7) };
+        see(&mut journal, RoomEvent::Fates { fates: vec![(id("a"), fate)] }, 300);
+
+        assert_eq!(scan(&mut journal, &["a"], 9000), vec![]);
+        assert_eq!(see(&mut journal, seal(20), 9000), vec![Output::Forget(id("a"))]);
+    }
+
+    #[test]
+    fn a_room_without_seals_keeps_by_time() {
+        let mut journal = Journal::default();
+        see(&mut journal, flush(7, &["a"]), 300);
+
+        journal.tick(at(30_299));
+        assert_eq!(journal.poll(), None);
+        assert_eq!(journal.deadline(), Some(Mono(30_300)));
+        journal.tick(at(30_300));
+
+        assert_eq!(journal.poll(), Some(Output::Forget(id("a"))));
+        assert_eq!(journal.deadline(), None);
+        assert_eq!(see(&mut journal, seal(7), 30_301), vec![]);
+    }
+
+    #[test]
+    fn a_shed_gift_stays_open_unless_its_room_is_gone() {
+        let mut journal = Journal::default();
+        let shed = |reason| RoomEvent::Fates { fates: vec![(id("a"), Fate::Shed { reason })] };
+
+        assert_eq!(see(&mut journal, shed(Reason::OverBudget), 0), vec![]);
+        assert_eq!(see(&mut journal, shed(Reason::RoomClosed), 0), vec![Output::Forget(id("a"))]);
+    }
+
+    #[test]
+    fn one_turn_publishes_a_bounded_number_and_the_next_goes_on() {
+        let mut journal = Journal::default();
+        let names: Vec<String> = (0..REPUBLISH_MAX + 5).map(|n| n.to_string()).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+
+        assert_eq!(scan(&mut journal, &names, 3000).len(), 0);
+        assert_eq!(scan(&mut journal, &names, 6000).len(), REPUBLISH_MAX);
+        assert_eq!(scan(&mut journal, &names, 6500).len(), 5);
+    }
+
+    fn at(ms: u64) -> Now {
+        Now { mono: Mono(ms), wall: WROTE + Duration::from_millis(ms.min(1000)) }
+    }
+
+    fn room() -> RoomId {
+        RoomId::parse("r").unwrap()
+    }
+
+    fn id(key: &str) -> ItemId {
+        gift::id(AppId(1), &room(), key)
+    }
+
+    fn accepted(key: &str) -> Accepted {
+        let body = Body::Gift { gift_no: 1, count: 1, text: String::new() };
+        let item = Item {
+            id: id(key),
+            lane: Lane::HighGift,
+            sender: SenderRef(1),
+            role: Role::Viewer,
+            at: WROTE,
+            body,
+        };
+        Accepted { app: AppId(1), room: room(), item }
+    }
+
+    fn open(key: &str) -> Open {
+        Open { accepted: accepted(key), written_at: WROTE }
+    }
+
+    fn flush(slot: u64, keys: &[&str]) -> RoomEvent {
+        let items =
+            (0..).zip(keys).map(|(n, key)| Placed { seq: Seq(n), item: accepted(key).item });
+        RoomEvent::Flush {
+            gen_no: Gen(1),
+            slot: SlotNo(slot),
+            part: 0,
+            at: WROTE,
+            items: items.collect(),
+        }
+    }
+
+    fn seal(slot: u64) -> RoomEvent {
+        RoomEvent::Seal { gen_no: Gen(1), slot: SlotNo(slot), items: 0, crc: 0 }
+    }
+
+    fn scan(journal: &mut Journal, keys: &[&str], ms: u64) -> Vec<Output> {
+        journal.handle(Input::Scan(keys.iter().map(|it| open(it)).collect()), at(ms));
+        std::iter::from_fn(|| journal.poll()).collect()
+    }
+
+    fn see(journal: &mut Journal, event: RoomEvent, ms: u64) -> Vec<Output> {
+        journal.handle(Input::Event { room: room(), event }, at(ms));
+        std::iter::from_fn(|| journal.poll()).collect()
+    }
+}
