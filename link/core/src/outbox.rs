@@ -1,0 +1,79 @@
+//! What waits to be written to one session: a small queue of its own and a cursor in each room.
+//!
+//! A room's frames are not copied here; they wait in the room's [`Ring`], shared by everyone.
+//! Together at most `bytes_max` wait: a room that runs ahead is skipped forward, and a session
+//! whose own queue fills is closed.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use proto::id::RoomId;
+
+use crate::framing::Framing;
+use crate::ring::{Allowance, Cursor, Ring, Slow, Taken};
+
+/// Bytes of one room that one write carries.
+///
+/// A flush of 50 items is about 4 KiB; the rest waits in the ring, where it costs nothing.
+pub const WRITE_BYTES_MAX: usize = 64 * 1024;
+
+/// One session's outbox.
+#[derive(Debug)]
+pub struct Outbox {
+    framing: Framing,
+    bytes_max: usize,
+    own: VecDeque<Bytes>,
+    own_bytes: usize,
+    seats: Vec<(RoomId, Cursor)>,
+}
+
+impl Outbox {
+    /// An empty outbox.
+    #[must_use]
+    pub const fn new(framing: Framing, bytes_max: usize) -> Self {
+        Self { framing, bytes_max, own: VecDeque::new(), own_bytes: 0, seats: Vec::new() }
+    }
+
+    /// Queues a frame for this session alone.
+    pub fn push(&mut self, frame: &[u8]) -> Result<(), Slow> {
+        if self.own_bytes.saturating_add(frame.len()) > self.bytes_max {
+            return Err(Slow);
+        }
+        let bytes = self.framing.wrap(frame);
+        self.own_bytes += bytes.len();
+        self.own.push_back(bytes);
+        Ok(())
+    }
+
+    /// Follows a room from `cursor` on.
+    pub fn follow(&mut self, room: RoomId, cursor: Cursor) {
+        self.unfollow(&room);
+        self.seats.push((room, cursor));
+    }
+
+    /// Stops following a room.
+    pub fn unfollow(&mut self, room: &RoomId) {
+        self.seats.retain(|(it, _)| it != room);
+    }
+
+    /// Moves the frames of this session alone to `out`; they go before those of rooms.
+    pub fn take_own(&mut self, out: &mut Vec<Bytes>) -> usize {
+        out.extend(self.own.drain(..));
+        self.own.shrink_to(0);
+        std::mem::take(&mut self.own_bytes)
+    }
+
+    /// Moves what a room has for this session to `out`.
+    pub fn take(&mut self, ring: &Ring, out: &mut Vec<Bytes>) -> Result<Taken, Slow> {
+        let share = self.bytes_max / self.seats.len().max(1);
+        let Some((_, cursor)) = self.seats.iter_mut().find(|(it, _)| it == ring.room()) else {
+            return Ok(Taken::default());
+        };
+        let allowance = Allowance {
+            framing: self.framing,
+            backlog_bytes_max: share,
+            write_bytes_max: WRITE_BYTES_MAX,
+        };
+        ring.take(cursor, allowance, out)
+    }
+}

@@ -1,0 +1,453 @@
+//! A room's recent frames, encoded once and shared by every session of the room.
+//!
+//! Frames lie in blocks with rising positions; a session holds a [`Cursor`]. Old blocks fall off by
+//! age and by bytes. What must not be missed, protected items and news of the room, lies a second
+//! time in a small ring of its own, from which a session that lags is still served.
+
+mod take;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bytes::Bytes;
+use proto::frame::{Batch, Control, Downlink, Place, Seal};
+use proto::heat::Heat;
+use proto::id::{Gen, RoomId, Seq, SlotNo};
+use proto::item::Placed;
+use proto::time::Mono;
+
+use crate::framing::Frames;
+
+pub(crate) use take::Allowance;
+pub use take::{Cursor, Slow, Taken};
+
+/// How much a ring keeps.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Limits {
+    /// Bytes of blocks.
+    pub bytes_max: usize,
+    /// Bytes of the small ring.
+    pub kept_bytes_max: usize,
+    /// Age of the oldest block.
+    pub keep: Duration,
+}
+
+/// How a session reads a room.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Reading {
+    /// Push while the room is cold, news only while it is hot.
+    Auto,
+    /// Push, whatever the heat.
+    Promoted,
+    /// News only.
+    Segments,
+}
+
+/// Who a block is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Audience {
+    /// Every session of the room: news.
+    Everyone = 0,
+    /// Every session on push: a slot of a cold room.
+    Push = 1,
+    /// Sessions that keep the push: a slot of a hot room.
+    Promoted = 2,
+    /// Sessions that come back to push: what [`Audience::Promoted`] had already, when a switch to
+    /// cold was announced after its first slot.
+    Returning = 3,
+}
+
+const AUDIENCES: usize = 4;
+
+/// A count for each [`Audience`].
+type ByAudience = [u64; AUDIENCES];
+
+impl Reading {
+    const fn sees(self, audience: Audience) -> bool {
+        match (self, audience) {
+            (_, Audience::Everyone)
+            | (Self::Auto, Audience::Push | Audience::Returning)
+            | (Self::Promoted, Audience::Push | Audience::Promoted) => true,
+            (Self::Auto, Audience::Promoted)
+            | (Self::Promoted, Audience::Returning)
+            | (Self::Segments, Audience::Push | Audience::Promoted | Audience::Returning) => false,
+        }
+    }
+}
+
+/// Some frames of one event.
+#[derive(Clone, Debug)]
+struct Block {
+    position: u64,
+    audience: Audience,
+    frames: Frames,
+    since: Mono,
+    gen_no: Gen,
+    slot: SlotNo,
+    /// First and last place of its items; none in seals and news.
+    seqs: Option<(Seq, Seq)>,
+    items: u32,
+    /// Those of its items that are not protected.
+    plain: u32,
+    /// Items that are not protected, in all blocks before this one.
+    plain_before: ByAudience,
+}
+
+impl Block {
+    fn bytes(&self) -> usize {
+        self.frames.frame().len()
+    }
+
+    fn last(&self) -> Option<Place> {
+        self.seqs.map(|(_, seq)| Place { gen_no: self.gen_no, seq })
+    }
+
+    fn first(&self) -> Option<Place> {
+        self.seqs.map(|(seq, _)| Place { gen_no: self.gen_no, seq })
+    }
+}
+
+/// The ring.
+#[derive(Debug)]
+pub struct Ring {
+    room: RoomId,
+    limits: Limits,
+    blocks: VecDeque<Block>,
+    bytes: usize,
+    kept: VecDeque<Block>,
+    kept_bytes: usize,
+    /// Behind the newest kept block that was pushed out, for each audience.
+    kept_lost: ByAudience,
+    next: u64,
+    plain: ByAudience,
+    /// The newest place that was pushed.
+    latest: Option<Place>,
+    /// Every item behind this place is in `blocks`. None: nothing is known yet.
+    floor: Option<Place>,
+    heat: HeatState,
+}
+
+/// The heat before and after the newest switch.
+#[derive(Clone, Copy, Debug, Default)]
+struct HeatState {
+    before: Heat,
+    now: Heat,
+    gen_no: Gen,
+    slot: SlotNo,
+    people: u32,
+}
+
+impl HeatState {
+    fn at(&self, gen_no: Gen, slot: SlotNo) -> Heat {
+        if (gen_no, slot) < (self.gen_no, self.slot) { self.before } else { self.now }
+    }
+}
+
+/// A switch of a room's heat, from a slot on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Switch {
+    /// The new heat.
+    pub heat: Heat,
+    /// Gen of the switch.
+    pub gen_no: Gen,
+    /// First slot on the new path.
+    pub slot: SlotNo,
+}
+
+/// What a push changed, and so who must be woken.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Wake {
+    /// Nothing new.
+    Nobody,
+    /// Sessions that keep the push.
+    Promoted,
+    /// Every session on push.
+    Push,
+    /// Every session.
+    Everyone,
+}
+
+impl Wake {
+    /// Whether a session that reads like this has something new.
+    #[must_use]
+    pub const fn concerns(self, reading: Reading) -> bool {
+        match (self, reading) {
+            (Self::Everyone, _)
+            | (Self::Push, Reading::Auto | Reading::Promoted)
+            | (Self::Promoted, Reading::Promoted) => true,
+            (Self::Nobody, _)
+            | (Self::Push | Self::Promoted, Reading::Segments)
+            | (Self::Promoted, Reading::Auto) => false,
+        }
+    }
+}
+
+impl Ring {
+    /// An empty ring that knows nothing of its room yet.
+    #[must_use]
+    pub fn new(room: RoomId, limits: Limits) -> Self {
+        Self {
+            room,
+            limits,
+            blocks: VecDeque::new(),
+            bytes: 0,
+            kept: VecDeque::new(),
+            kept_bytes: 0,
+            kept_lost: [0; AUDIENCES],
+            next: 0,
+            plain: [0; AUDIENCES],
+            latest: None,
+            floor: None,
+            heat: HeatState::default(),
+        }
+    }
+
+    /// Takes in a flush. What the ring has already, as after a takeover of the room, is left out.
+    pub fn flush(&mut self, mut batch: Batch, now: Mono) -> Wake {
+        if let Some(latest) = self.latest {
+            if batch.gen_no < latest.gen_no {
+                return Wake::Nobody;
+            }
+            if batch.gen_no == latest.gen_no {
+                batch.items.retain(|it| it.seq > latest.seq);
+            }
+        }
+        let (Some(first), Some(last)) = (batch.items.first(), batch.items.last()) else {
+            return Wake::Nobody;
+        };
+        let seqs = (first.seq, last.seq);
+        self.floor.get_or_insert_with(|| place_before(batch.gen_no, seqs.0));
+        self.latest = Some(Place { gen_no: batch.gen_no, seq: seqs.1 });
+        let audience = self.audience(batch.gen_no, batch.slot);
+        let protected = protected_only(&batch);
+        let items = count(&batch.items);
+        let plain = items - protected.as_ref().map_or(0, |it| count(&it.items));
+        let block = Block {
+            position: self.next,
+            audience,
+            since: now,
+            gen_no: batch.gen_no,
+            slot: batch.slot,
+            seqs: Some(seqs),
+            items,
+            plain,
+            plain_before: self.plain,
+            frames: Frames::new(&Downlink::Batch(batch).encode()),
+        };
+        if let Some(protected) = protected {
+            let frames = if plain == 0 {
+                block.frames.clone()
+            } else {
+                Frames::new(&Downlink::Batch(protected).encode())
+            };
+            self.keep(Block { frames, ..block.clone() });
+        }
+        self.append(block);
+        audience.wake()
+    }
+
+    /// Takes in the end of a slot.
+    pub fn seal(&mut self, seal: Seal, now: Mono) -> Wake {
+        let audience = self.audience(seal.gen_no, seal.slot);
+        let block = Block {
+            gen_no: seal.gen_no,
+            slot: seal.slot,
+            frames: Frames::new(&Downlink::Seal(seal).encode()),
+            ..self.blank(audience, now)
+        };
+        self.append(block);
+        audience.wake()
+    }
+
+    /// Takes in news that every session of the room must get.
+    pub fn news(&mut self, control: Control, now: Mono) -> Wake {
+        let block = Block {
+            frames: Frames::new(&Downlink::Control(control).encode()),
+            ..self.blank(Audience::Everyone, now)
+        };
+        self.keep(block.clone());
+        self.append(block);
+        Wake::Everyone
+    }
+
+    /// Takes in a switch of the heat, and tells it to the sessions. The same or an older one
+    /// changes nothing.
+    pub fn switch(&mut self, switch: Switch, now: Mono) -> Wake {
+        let Switch { heat, gen_no, slot } = switch;
+        if heat == self.heat.now || (gen_no, slot) < (self.heat.gen_no, self.heat.slot) {
+            return Wake::Nobody;
+        }
+        self.heat = HeatState { before: self.heat.now, now: heat, gen_no, slot, ..self.heat };
+        if heat == Heat::Cold {
+            self.catch_up(gen_no, slot, now);
+        }
+        let room = self.room.clone();
+        self.news(Control::Heat { room, heat, gen_no, slot }, now)
+    }
+
+    /// Remembers how many people the room has in all.
+    pub const fn count_people(&mut self, people: u32) {
+        self.heat.people = people;
+    }
+
+    /// Something was lost on the way here: places behind the newest one are not known any more.
+    pub fn cut(&mut self) {
+        while self.blocks.front().is_some() {
+            self.drop_oldest();
+        }
+        self.floor = None;
+    }
+
+    /// Lets go of what is too old.
+    pub fn tick(&mut self, now: Mono) {
+        while self.blocks.front().is_some_and(|it| now.since(it.since) > self.limits.keep) {
+            self.drop_oldest();
+        }
+    }
+
+    /// The room.
+    #[must_use]
+    pub const fn room(&self) -> &RoomId {
+        &self.room
+    }
+
+    /// Push or segments, as last announced.
+    #[must_use]
+    pub const fn heat(&self) -> Heat {
+        self.heat.now
+    }
+
+    /// People in the room in all, as last counted.
+    #[must_use]
+    pub const fn people(&self) -> u32 {
+        self.heat.people
+    }
+
+    /// The newest place.
+    #[must_use]
+    pub const fn latest(&self) -> Option<Place> {
+        self.latest
+    }
+
+    /// Bytes that are kept.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes + self.kept_bytes
+    }
+
+    pub(crate) const fn floor(&self) -> Option<Place> {
+        self.floor
+    }
+
+    /// Blocks of items, oldest first: position, first and last place, items, and the frame.
+    pub(crate) fn batches(&self) -> impl Iterator<Item = (u64, Place, Place, u32, &[u8])> {
+        let firsts = self.blocks.iter().filter(|it| it.audience != Audience::Returning);
+        firsts.filter_map(|it| {
+            Some((it.position, it.first()?, it.last()?, it.items, it.frames.frame()))
+        })
+    }
+
+    fn audience(&self, gen_no: Gen, slot: SlotNo) -> Audience {
+        match self.heat.at(gen_no, slot) {
+            Heat::Cold => Audience::Push,
+            Heat::Hot => Audience::Promoted,
+        }
+    }
+
+    /// Sessions that come back to push did not get the slots from `slot` on that arrived before the
+    /// switch was announced: they get them now.
+    fn catch_up(&mut self, gen_no: Gen, slot: SlotNo, now: Mono) {
+        let missed = |it: &&Block| {
+            it.audience == Audience::Promoted && (it.gen_no, it.slot) >= (gen_no, slot)
+        };
+        let copies: Vec<_> = self.blocks.iter().filter(missed).cloned().collect();
+        for copy in copies {
+            let again = Block {
+                position: self.next,
+                audience: Audience::Returning,
+                since: now,
+                plain_before: self.plain,
+                ..copy
+            };
+            let kept = self.kept.iter().find(|it| it.position == copy.position);
+            if let Some(frames) = kept.map(|it| it.frames.clone()) {
+                self.keep(Block { frames, ..again.clone() });
+            }
+            self.append(again);
+        }
+    }
+
+    fn blank(&self, audience: Audience, now: Mono) -> Block {
+        Block {
+            position: self.next,
+            audience,
+            frames: Frames::new(&Bytes::new()),
+            since: now,
+            gen_no: Gen::default(),
+            slot: SlotNo::default(),
+            seqs: None,
+            items: 0,
+            plain: 0,
+            plain_before: self.plain,
+        }
+    }
+
+    fn append(&mut self, block: Block) {
+        self.next = block.position + 1;
+        self.bytes += block.bytes();
+        self.plain[block.audience as usize] += u64::from(block.plain);
+        self.tick(block.since);
+        self.blocks.push_back(block);
+        while self.bytes > self.limits.bytes_max && self.blocks.len() > 1 {
+            self.drop_oldest();
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some(block) = self.blocks.pop_front() {
+            self.bytes -= block.bytes();
+            if let Some(last) = block.last() {
+                self.floor = self.floor.max(Some(last));
+            }
+        }
+    }
+
+    fn keep(&mut self, block: Block) {
+        self.kept_bytes += block.bytes();
+        self.kept.push_back(block);
+        while self.kept_bytes > self.limits.kept_bytes_max && self.kept.len() > 1 {
+            if let Some(block) = self.kept.pop_front() {
+                self.kept_bytes -= block.bytes();
+                self.kept_lost[block.audience as usize] = block.position + 1;
+            }
+        }
+    }
+}
+
+impl Audience {
+    const fn wake(self) -> Wake {
+        match self {
+            Self::Everyone => Wake::Everyone,
+            Self::Push | Self::Returning => Wake::Push,
+            Self::Promoted => Wake::Promoted,
+        }
+    }
+}
+
+fn protected_only(batch: &Batch) -> Option<Batch> {
+    let is_protected = |it: &&Placed| it.item.lane.is_protected();
+    let items: Vec<_> = batch.items.iter().filter(is_protected).cloned().collect();
+    if items.is_empty() { None } else { Some(Batch { items, room: batch.room.clone(), ..*batch }) }
+}
+
+const fn place_before(gen_no: Gen, seq: Seq) -> Place {
+    match (gen_no.0, seq.0) {
+        (0, 0) => Place { gen_no, seq },
+        (before, 0) => Place { gen_no: Gen(before - 1), seq: Seq(u64::MAX) },
+        (_, before) => Place { gen_no, seq: Seq(before - 1) },
+    }
+}
+
+fn count(items: &[Placed]) -> u32 {
+    u32::try_from(items.len()).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,321 @@
+//! One viewer's conversation with a link node, as a machine.
+//!
+//! A [`Session`] is fed [`Input`]s and drained of [`Output`]s until it has none. It owns no socket
+//! and reads no clock. It decides what a frame means and when it is over; who may come in is
+//! verified outside ([`Output::Verify`]), and who is in a room is the hub's to say
+//! ([`Output::Join`]); both answers come back as inputs, before anything else.
+
+mod login;
+mod open;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bytes::Bytes;
+use proto::close::CloseCode;
+use proto::envelope::UplinkEntry;
+use proto::frame::{Ack, Close, Downlink, Hello, Join, Joined, Login, Refused, Report, Uplink};
+use proto::id::{AppId, Cid, RoomId, SessionId, ViewerId};
+use proto::item::Role;
+use proto::time::{Mono, Wall};
+
+use crate::Now;
+use crate::bucket::{Bucket, Rate};
+use crate::hub::Member;
+use open::Open;
+
+/// Frames over the rate, one after the other, that a session may send before it is closed.
+///
+/// A client that reads its acks stops long before; one that does not is a flood.
+pub const FLOOD_FRAMES_MAX: u32 = 200;
+
+/// What a session is held to; the same for all sessions of a listener.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// From the first byte to the end of the login.
+    pub login: Duration,
+    /// For each step of it.
+    pub phase: Duration,
+    /// Silence after which a session is closed.
+    pub silence: Duration,
+    /// How often the client is asked to speak.
+    pub heartbeat: Duration,
+    /// Frames a session may send.
+    pub frames: Rate,
+    /// Bytes of a frame.
+    pub frame_bytes_max: u32,
+    /// What the listener's channel is called in Welcome.
+    pub suite: &'static str,
+}
+
+/// What a verified credential gives.
+#[derive(Clone, Debug)]
+pub struct Grant {
+    /// Whose.
+    pub app: AppId,
+    /// Who.
+    pub viewer: ViewerId,
+    /// What the viewer is.
+    pub role: Role,
+    /// Whether comments are taken.
+    pub may_send: bool,
+    /// Where the viewer may be.
+    pub rooms: Vec<RoomId>,
+    /// How long the session lives from now on.
+    pub life: Duration,
+    /// Proof that both ends saw the same Hello and Welcome.
+    pub confirm: Option<[u8; 32]>,
+    /// For the next login; empty if there is no key for it.
+    pub resume_ticket: String,
+}
+
+/// Why a credential was not taken.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Denial {
+    /// What the client is told.
+    pub code: CloseCode,
+    /// When to try again; 0 if never.
+    pub retry_after_ms: u32,
+}
+
+/// What happens to a session.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A whole frame arrived: `kind | flags | FlatBuffer`.
+    Frame(Bytes),
+    /// A frame announced more bytes than are allowed.
+    TooLarge,
+    /// Bytes that are no frame at all.
+    Garbage,
+    /// A sign of life below frames, such as a WebSocket ping.
+    Heard,
+    /// The credential of [`Output::Verify`] is good.
+    Granted(Box<Grant>),
+    /// The credential of [`Output::Verify`] is not.
+    Denied(Denial),
+    /// The answer to [`Output::Join`].
+    Joined(Joined),
+    /// What became of a comment.
+    Ack(Ack),
+    /// The node ends the session.
+    End(Close),
+}
+
+/// What a session wants done. The whole list.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// Send this.
+    Send(Downlink),
+    /// Say whether this credential is good.
+    Verify(Box<Claim>),
+    /// Let the session into a room, or not; the room is one that its grant allows.
+    Join(Join),
+    /// Take the session out of a room.
+    Leave(RoomId),
+    /// Tell the chatservers.
+    Publish(UplinkEntry),
+    /// How well segments reach this viewer.
+    Report(Report),
+    /// Send what was sent before, then close the connection. The last output.
+    Close(CloseCode),
+}
+
+/// A credential to be verified, with what its binder is computed over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    /// The frame of Hello.
+    pub hello: Bytes,
+    /// The frame of Welcome.
+    pub welcome: Bytes,
+    /// The login. Empty joins, if it is a refresh.
+    pub login: Login,
+    /// Whether a running session asks for more life.
+    pub refresh: bool,
+}
+
+/// The conversation.
+#[derive(Debug)]
+pub struct Session {
+    id: SessionId,
+    limits: std::sync::Arc<Limits>,
+    outputs: VecDeque<Output>,
+    phase: Phase,
+    /// When the connection was accepted.
+    started: Mono,
+    heard: Mono,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// Nothing was said yet.
+    Hello { since: Mono },
+    /// Welcome was said.
+    Login { since: Mono, hello: Bytes, welcome: Bytes },
+    /// A credential is being verified, or rooms are being entered.
+    Entering(Box<login::Entering>),
+    /// Logged in.
+    Open(Box<Open>),
+    /// Over.
+    Closed,
+}
+
+impl Session {
+    /// A session whose connection was accepted at `started`.
+    #[must_use]
+    pub const fn new(
+        id: SessionId,
+        limits: std::sync::Arc<Limits>,
+        started: Mono,
+        now: Mono,
+    ) -> Self {
+        Self {
+            id,
+            limits,
+            outputs: VecDeque::new(),
+            phase: Phase::Hello { since: now },
+            started,
+            heard: now,
+        }
+    }
+
+    /// Takes in what happened.
+    pub fn handle(&mut self, input: Input, now: Now) {
+        match input {
+            Input::Frame(frame) => self.frame(&frame, now),
+            Input::TooLarge => self.close(CloseCode::FrameTooLarge),
+            Input::Garbage => self.close(CloseCode::BadFrame),
+            Input::Heard => self.heard = now.mono,
+            Input::Granted(grant) => self.granted(*grant, now),
+            Input::Denied(denial) => self.denied(denial, now),
+            Input::Joined(joined) => self.joined(joined, now),
+            Input::Ack(ack) => {
+                if self.is_open() {
+                    self.outputs.push_back(Output::Send(Downlink::Ack(ack)));
+                }
+            }
+            Input::End(close) => self.end(close),
+        }
+    }
+
+    /// Acts on whatever came due at or before `now`.
+    pub fn tick(&mut self, now: Now) {
+        if self.deadline().is_none_or(|it| now.mono < it) {
+            return;
+        }
+        match &self.phase {
+            Phase::Hello { .. } | Phase::Login { .. } | Phase::Entering(_) => {
+                self.refuse(CloseCode::LoginTimeout, 0, now);
+            }
+            Phase::Open(open) => {
+                let code =
+                    if now.mono >= open.expires { CloseCode::Expired } else { CloseCode::Silent };
+                self.close(code);
+            }
+            Phase::Closed => {}
+        }
+    }
+
+    /// The next thing to do.
+    pub fn poll(&mut self) -> Option<Output> {
+        let output = self.outputs.pop_front();
+        if self.outputs.is_empty() {
+            self.outputs.shrink_to(0);
+        }
+        output
+    }
+
+    /// When [`Session::tick`] must be called at the latest.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Mono> {
+        let login_over = self.started + self.limits.login;
+        match &self.phase {
+            Phase::Hello { since } | Phase::Login { since, .. } => {
+                Some(login_over.min(*since + self.limits.phase))
+            }
+            Phase::Entering(_) => Some(login_over),
+            Phase::Open(open) => Some(open.expires.min(self.heard + self.limits.silence)),
+            Phase::Closed => None,
+        }
+    }
+
+    /// This session.
+    #[must_use]
+    pub const fn id(&self) -> SessionId {
+        self.id
+    }
+
+    /// Whether the login is done and the session is not over.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::Open(_))
+    }
+
+    /// Whether it is over.
+    #[must_use]
+    pub const fn is_closed(&self) -> bool {
+        matches!(self.phase, Phase::Closed)
+    }
+
+    /// What rooms know of it, from the grant on.
+    #[must_use]
+    pub fn member(&self) -> Option<Member> {
+        let grant = match &self.phase {
+            Phase::Entering(entering) => entering.grant()?,
+            Phase::Open(open) => &open.grant,
+            Phase::Hello { .. } | Phase::Login { .. } | Phase::Closed => return None,
+        };
+        Some(Member {
+            session: self.id,
+            app: grant.app,
+            viewer: grant.viewer.clone(),
+            role: grant.role,
+            may_send: grant.may_send,
+        })
+    }
+
+    fn frame(&mut self, frame: &Bytes, now: Now) {
+        if self.is_closed() {
+            return;
+        }
+        let Ok(uplink) = Uplink::decode(frame) else {
+            self.close(CloseCode::BadFrame);
+            return;
+        };
+        self.heard = now.mono;
+        match (&self.phase, uplink) {
+            (Phase::Open(_), uplink) => self.open_frame(uplink, now),
+            (Phase::Hello { .. }, Uplink::Hello(hello)) => self.hello(&hello, frame, now),
+            (Phase::Login { .. }, Uplink::Login(login)) => self.login(login),
+            _ => self.close(CloseCode::Unexpected),
+        }
+    }
+
+    /// Ends a conversation that had begun.
+    fn close(&mut self, code: CloseCode) {
+        self.end(Close {
+            code,
+            reason: code.name().to_owned(),
+            retry_after_ms: 0,
+            addresses: Vec::new(),
+        });
+    }
+
+    fn end(&mut self, close: Close) {
+        if self.is_closed() {
+            return;
+        }
+        let code = close.code;
+        self.outputs.push_back(Output::Send(Downlink::Close(close)));
+        self.outputs.push_back(Output::Close(code));
+        self.phase = Phase::Closed;
+    }
+
+    /// Ends a login.
+    fn refuse(&mut self, code: CloseCode, retry_after_ms: u32, now: Now) {
+        let reason = code.name().to_owned();
+        let refused = Refused { code, reason, retry_after_ms, server_ms: now.wall };
+        self.outputs.push_back(Output::Send(Downlink::Refused(refused)));
+        self.outputs.push_back(Output::Close(code));
+        self.phase = Phase::Closed;
+    }
+}

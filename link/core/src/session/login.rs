@@ -1,0 +1,137 @@
+//! From Hello to LoginOk.
+
+use super::{
+    Bytes, Claim, CloseCode, Denial, Downlink, Grant, Hello, Join, Joined, Login, Now, Open,
+    Output, Phase, Session, VecDeque,
+};
+use proto::frame::{JoinOutcome, LoginOk, PROTO_VERSION, Welcome};
+use proto::limits::ROOMS_PER_SESSION_MAX;
+use proto::time::millis;
+
+/// A login on its way.
+#[derive(Debug)]
+pub(super) struct Entering {
+    joins: VecDeque<Join>,
+    grant: Option<Grant>,
+    answers: Vec<Joined>,
+}
+
+impl Entering {
+    pub(super) const fn grant(&self) -> Option<&Grant> {
+        self.grant.as_ref()
+    }
+}
+
+impl Session {
+    pub(super) fn hello(&mut self, hello: &Hello, frame: &Bytes, now: Now) {
+        if !(hello.proto_min..=hello.proto_max).contains(&PROTO_VERSION) {
+            self.refuse(CloseCode::NoCommonVersion, 0, now);
+            return;
+        }
+        let ms = |duration| u32::try_from(millis(duration)).unwrap_or(u32::MAX);
+        let welcome = Downlink::Welcome(Welcome {
+            proto: PROTO_VERSION,
+            suite: self.limits.suite.to_owned(),
+            codec: "identity".to_owned(),
+            heartbeat_ms: ms(self.limits.heartbeat),
+            silence_ms: ms(self.limits.silence),
+            frame_bytes_max: self.limits.frame_bytes_max,
+            server_ms: now.wall,
+            nonce: hello.nonce,
+        });
+        self.phase =
+            Phase::Login { since: now.mono, hello: frame.clone(), welcome: welcome.encode() };
+        self.outputs.push_back(Output::Send(welcome));
+    }
+
+    pub(super) fn login(&mut self, mut login: Login) {
+        if login.joins.len() > ROOMS_PER_SESSION_MAX {
+            self.close(CloseCode::BadFrame);
+            return;
+        }
+        let joins = std::mem::take(&mut login.joins).into();
+        let entering = Entering { joins, grant: None, answers: Vec::new() };
+        let entering = Phase::Entering(Box::new(entering));
+        if let Phase::Login { hello, welcome, .. } = std::mem::replace(&mut self.phase, entering) {
+            let claim = Claim { hello, welcome, login, refresh: false };
+            self.outputs.push_back(Output::Verify(Box::new(claim)));
+        }
+    }
+
+    pub(super) fn granted(&mut self, grant: Grant, now: Now) {
+        match &mut self.phase {
+            Phase::Entering(entering) => {
+                entering.grant = Some(grant);
+                self.enter_next(now);
+            }
+            Phase::Open(_) => self.refreshed(grant, now),
+            Phase::Hello { .. } | Phase::Login { .. } | Phase::Closed => {}
+        }
+    }
+
+    pub(super) fn denied(&mut self, denial: Denial, now: Now) {
+        match &self.phase {
+            Phase::Entering(_) => self.refuse(denial.code, denial.retry_after_ms, now),
+            Phase::Open(_) => self.close(denial.code),
+            Phase::Hello { .. } | Phase::Login { .. } | Phase::Closed => {}
+        }
+    }
+
+    pub(super) fn joined(&mut self, joined: Joined, now: Now) {
+        match &mut self.phase {
+            Phase::Entering(entering) => {
+                entering.answers.push(joined);
+                self.enter_next(now);
+            }
+            Phase::Open(_) => self.joined_later(joined, now),
+            Phase::Hello { .. } | Phase::Login { .. } | Phase::Closed => {}
+        }
+    }
+
+    /// Asks for the next room of the login, or ends the login when there is none.
+    fn enter_next(&mut self, now: Now) {
+        let Phase::Entering(entering) = &mut self.phase else {
+            return;
+        };
+        let Some(grant) = &entering.grant else {
+            return;
+        };
+        while let Some(join) = entering.joins.pop_front() {
+            if grant.rooms.contains(&join.room) {
+                self.outputs.push_back(Output::Join(join));
+                return;
+            }
+            entering.answers.push(not_allowed(join));
+        }
+        let answers = std::mem::take(&mut entering.answers);
+        if let Some(grant) = entering.grant.take() {
+            self.begin(grant, answers, now);
+        }
+    }
+
+    fn begin(&mut self, grant: Grant, rooms: Vec<Joined>, now: Now) {
+        let mut open = Open::new(grant, &self.limits, now);
+        let login_ok = LoginOk {
+            session: self.id,
+            role: open.grant.role,
+            confirm: open.grant.confirm,
+            expires: open.expires_at,
+            resume_ticket: std::mem::take(&mut open.grant.resume_ticket),
+            rooms: Vec::new(),
+        };
+        let entered = rooms.iter().filter(|it| matches!(it.outcome, JoinOutcome::In { .. }));
+        for joined in entered {
+            if open.enter(&joined.room) {
+                let entry = open.entry(self.id, &joined.room, proto::envelope::Act::Join, now);
+                self.outputs.push_back(Output::Publish(entry));
+            }
+        }
+        self.phase = Phase::Open(Box::new(open));
+        self.outputs.push_back(Output::Send(Downlink::LoginOk(LoginOk { rooms, ..login_ok })));
+    }
+}
+
+pub(super) fn not_allowed(join: Join) -> Joined {
+    let outcome = JoinOutcome::Refused { code: CloseCode::NoRoom, retry_after_ms: 0 };
+    Joined { room: join.room, outcome }
+}

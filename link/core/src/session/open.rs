@@ -1,0 +1,221 @@
+//! A session that is logged in.
+
+use super::login::not_allowed;
+use super::{
+    Ack, Bucket, Cid, Claim, CloseCode, Downlink, Duration, FLOOD_FRAMES_MAX, Grant, Join, Joined,
+    Limits, Login, Mono, Now, Output, Phase, RoomId, Session, SessionId, Uplink, UplinkEntry, Wall,
+};
+use proto::envelope::Act;
+use proto::frame::{Comment, Credential, JoinOutcome, LoginOk, Outcome};
+use proto::time::millis;
+use proto::verdict::{Reason, Verdict};
+
+/// What a logged-in session knows.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub(super) grant: Grant,
+    pub(super) expires: Mono,
+    pub(super) expires_at: Wall,
+    rooms: Vec<RoomId>,
+    frames: Bucket,
+    /// Frames over the rate since the last one within it.
+    flood: u32,
+}
+
+impl Open {
+    pub(super) fn new(grant: Grant, limits: &Limits, now: Now) -> Self {
+        Self {
+            expires: now.mono + grant.life,
+            expires_at: now.wall + grant.life,
+            frames: Bucket::new(limits.frames),
+            rooms: Vec::new(),
+            flood: 0,
+            grant,
+        }
+    }
+
+    /// Notes that the session is in a room; says whether it was not before.
+    pub(super) fn enter(&mut self, room: &RoomId) -> bool {
+        let new = !self.rooms.contains(room);
+        if new {
+            self.rooms.push(room.clone());
+        }
+        new
+    }
+
+    pub(super) fn entry(
+        &self,
+        session: SessionId,
+        room: &RoomId,
+        act: Act,
+        now: Now,
+    ) -> UplinkEntry {
+        UplinkEntry {
+            session,
+            app: self.grant.app,
+            room: room.clone(),
+            viewer: self.grant.viewer.clone(),
+            role: self.grant.role,
+            may_send: self.grant.may_send,
+            at: now.wall,
+            act,
+        }
+    }
+}
+
+impl Session {
+    pub(super) fn open_frame(&mut self, uplink: Uplink, now: Now) {
+        let Phase::Open(open) = &mut self.phase else {
+            return;
+        };
+        if let Err(wait) = open.frames.take(now.mono) {
+            open.flood += 1;
+            if open.flood > FLOOD_FRAMES_MAX {
+                self.close(CloseCode::RateLimited);
+            } else {
+                self.too_often(uplink, wait);
+            }
+            return;
+        }
+        open.flood = 0;
+        match uplink {
+            Uplink::Comment(comment) => self.comment(comment, now),
+            Uplink::Like { room, count } => self.like(&room, count, now),
+            Uplink::Join(join) => self.join(join),
+            Uplink::Leave { room } => self.leave(room),
+            Uplink::Refresh { token } => self.refresh(token),
+            Uplink::Report(report) => self.outputs.push_back(Output::Report(report)),
+            Uplink::Ping { nonce } => {
+                let pong = Downlink::Pong { nonce, server_ms: now.wall };
+                self.outputs.push_back(Output::Send(pong));
+            }
+            Uplink::Hello(_) | Uplink::Login(_) => self.close(CloseCode::Unexpected),
+        }
+    }
+
+    /// A frame over the rate: senders learn it where there is a way to tell, the rest is let fall.
+    fn too_often(&mut self, uplink: Uplink, wait: Duration) {
+        let retry_after_ms = u32::try_from(millis(wait)).unwrap_or(u32::MAX);
+        match uplink {
+            Uplink::Comment(comment) => {
+                self.drop_comment(comment.cid, Reason::RateLimited, retry_after_ms);
+            }
+            Uplink::Join(join) => {
+                let outcome = JoinOutcome::Refused { code: CloseCode::RateLimited, retry_after_ms };
+                let joined = Joined { room: join.room, outcome };
+                self.outputs.push_back(Output::Send(Downlink::Joined(joined)));
+            }
+            Uplink::Leave { room } => self.leave(room),
+            Uplink::Like { .. }
+            | Uplink::Refresh { .. }
+            | Uplink::Report(_)
+            | Uplink::Ping { .. }
+            | Uplink::Hello(_)
+            | Uplink::Login(_) => {}
+        }
+    }
+
+    fn comment(&mut self, comment: Comment, now: Now) {
+        let Phase::Open(open) = &self.phase else {
+            return;
+        };
+        if !open.grant.may_send {
+            self.drop_comment(comment.cid, Reason::ReadOnly, 0);
+            return;
+        }
+        if !open.rooms.contains(&comment.room) {
+            self.drop_comment(comment.cid, Reason::NotJoined, 0);
+            return;
+        }
+        let Comment { cid, room, text, style, media_ms } = comment;
+        let entry = open.entry(self.id, &room, Act::Comment { cid, text, style, media_ms }, now);
+        self.outputs.push_back(Output::Publish(entry));
+    }
+
+    fn like(&mut self, room: &RoomId, count: u32, now: Now) {
+        let Phase::Open(open) = &self.phase else {
+            return;
+        };
+        if open.grant.may_send && open.rooms.contains(room) && count > 0 {
+            let entry = open.entry(self.id, room, Act::Like { count }, now);
+            self.outputs.push_back(Output::Publish(entry));
+        }
+    }
+
+    fn join(&mut self, join: Join) {
+        let Phase::Open(open) = &self.phase else {
+            return;
+        };
+        let output = if open.grant.rooms.contains(&join.room) {
+            Output::Join(join)
+        } else {
+            Output::Send(Downlink::Joined(not_allowed(join)))
+        };
+        self.outputs.push_back(output);
+    }
+
+    /// The answer to a join after the login.
+    pub(super) fn joined_later(&mut self, joined: Joined, now: Now) {
+        let Phase::Open(open) = &mut self.phase else {
+            return;
+        };
+        if matches!(joined.outcome, JoinOutcome::In { .. }) && open.enter(&joined.room) {
+            let entry = open.entry(self.id, &joined.room, Act::Join, now);
+            self.outputs.push_back(Output::Publish(entry));
+        }
+        self.outputs.push_back(Output::Send(Downlink::Joined(joined)));
+    }
+
+    fn leave(&mut self, room: RoomId) {
+        let Phase::Open(open) = &mut self.phase else {
+            return;
+        };
+        if let Some(index) = open.rooms.iter().position(|it| *it == room) {
+            open.rooms.remove(index);
+            self.outputs.push_back(Output::Leave(room));
+        }
+    }
+
+    fn refresh(&mut self, token: String) {
+        let login = Login {
+            credential: Credential::Token(token),
+            binder: None,
+            device: None,
+            joins: Vec::new(),
+        };
+        let (hello, welcome) = Default::default();
+        let claim = Claim { hello, welcome, login, refresh: true };
+        self.outputs.push_back(Output::Verify(Box::new(claim)));
+    }
+
+    /// A new token was good: the session lives on with what it says, and a new LoginOk tells so.
+    pub(super) fn refreshed(&mut self, mut grant: Grant, now: Now) {
+        let Phase::Open(open) = &mut self.phase else {
+            return;
+        };
+        if (grant.app, &grant.viewer) != (open.grant.app, &open.grant.viewer) {
+            self.close(CloseCode::TokenInvalid);
+            return;
+        }
+        let resume_ticket = std::mem::take(&mut grant.resume_ticket);
+        let gone = |it: &mut RoomId| !grant.rooms.contains(it);
+        self.outputs.extend(open.rooms.extract_if(.., gone).map(Output::Leave));
+        open.expires = now.mono + grant.life;
+        open.expires_at = now.wall + grant.life;
+        open.grant = grant;
+        let login_ok = LoginOk {
+            session: self.id,
+            role: open.grant.role,
+            confirm: None,
+            rooms: Vec::new(),
+            expires: open.expires_at,
+            resume_ticket,
+        };
+        self.outputs.push_back(Output::Send(Downlink::LoginOk(login_ok)));
+    }
+
+    fn drop_comment(&mut self, cid: Cid, reason: Reason, retry_after_ms: u32) {
+        let outcome = Outcome::Verdict(Verdict::Drop { reason, retry_after_ms });
+        self.outputs.push_back(Output::Send(Downlink::Ack(Ack { cid, outcome })));
+    }
+}
