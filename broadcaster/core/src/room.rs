@@ -1,0 +1,520 @@
+//! One room's machine: items in, flushes, seals and fates out.
+//!
+//! It asks for a gen with [`Output::WantGen`] when it has none, since only a shell can create one,
+//! and goes on when it is told with [`Input::Gen`] or [`Input::Resume`]. Items wait meanwhile.
+//! Every item that is not deferred gets exactly one fate: it stands in one flush, or in one
+//! [`Output::Fates`] as shed. Ids that come again are only told again.
+
+mod repeats;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use proto::control::Segments;
+use proto::head::{GenInfo, Tier};
+use proto::heat::Heat;
+use proto::id::{Gen, ItemId, Seq, SlotNo};
+use proto::item::{Item, Lane, Placed};
+use proto::limits::{ENVELOPE_ENTRIES_MAX, FLUSH_ITEMS_MAX, SEGMENT_ITEMS_MAX};
+use proto::segment::{Header, Segment};
+use proto::time::{Mono, Wall};
+use proto::verdict::{Fate, Reason};
+
+use crate::Now;
+use crate::budget::{Budget, Span};
+use crate::pace::Pace;
+use crate::pack::{crc, lite, pack};
+use crate::recent::{Known, Recent};
+use crate::room::repeats::Repeats;
+use crate::scheduler::Scheduler;
+use crate::settings::Settings;
+use crate::thermostat::Thermostat;
+use crate::timeline::{Due, Flush, Slot, Timeline};
+
+/// Bytes of text in one flush: with [`FLUSH_ITEMS_MAX`] items it stays well below a frame.
+pub const FLUSH_BYTES_MAX: u32 = 192 * 1024;
+/// A heat switch is announced this many slots ahead of the open one.
+pub const SWITCH_SLOTS: u64 = 2;
+/// With `segments = auto`, files are still written this long after a room turned cold.
+pub const COOLING: Duration = Duration::from_secs(60);
+/// A change of interval is announced this many slots ahead.
+const CHANGE_SLOTS: u64 = 2;
+
+/// What a room is told.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// An admitted item.
+    Item(Item),
+    /// It is open, with these settings.
+    Open(Box<Settings>),
+    /// It closes: no new comments, what is waiting in protected lanes is still shown.
+    Close,
+    /// A gen was created for it.
+    Gen(GenInfo),
+    /// Goes on where another left off.
+    Resume(Box<Resume>),
+    /// Items that were here before, from older segments.
+    Known(Vec<Told>),
+    /// Links counted.
+    Gauge {
+        /// People in the room.
+        people: u32,
+        /// Sessions in the room.
+        sessions: u32,
+    },
+}
+
+/// What must happen.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Output {
+    /// Create the first free gen after `after` and say so.
+    WantGen {
+        /// The newest gen the machine knows; 0: none.
+        after: Gen,
+        /// Start of its slot 0.
+        epoch_ms: Wall,
+        /// Length of its slots.
+        interval_ms: u32,
+    },
+    /// A gen begins.
+    Opened(GenInfo),
+    /// Items were given their places.
+    Flush(Flush),
+    /// What became of items that are in no flush, or came again.
+    Fates(Vec<Told>),
+    /// The item's protected lane is full. It has no fate, and its journal sends it again.
+    Deferred(ItemId, Lane),
+    /// A slot is complete.
+    Seal(Box<Sealed>),
+    /// The room's heat changes.
+    Heat {
+        /// The new heat.
+        heat: Heat,
+        /// Gen of the switch.
+        gen_no: Gen,
+        /// First slot on the new path.
+        slot: SlotNo,
+        /// People in the room.
+        online: u32,
+    },
+    /// The room is closed, and everything was shown.
+    Ended,
+}
+
+/// An item and what became of it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Told {
+    /// Which.
+    pub id: ItemId,
+    /// Its lane.
+    pub lane: Lane,
+    /// What.
+    pub fate: Fate,
+}
+
+/// A complete slot.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Sealed {
+    /// Everything.
+    pub full: Segment,
+    /// A subset.
+    pub lite: Segment,
+    /// [`crc`] of the full segment's items.
+    pub crc: u32,
+    /// Whether the room writes files for this slot.
+    pub is_written: bool,
+    /// Ids recalled lately.
+    pub recalled: Vec<ItemId>,
+}
+
+/// What another broadcaster left.
+#[derive(Clone, Debug)]
+pub struct Resume {
+    /// The gen.
+    pub info: GenInfo,
+    /// First slot that is not sealed.
+    pub slot: SlotNo,
+    /// The next free seq.
+    pub next_seq: Seq,
+    /// Flushes of slots that are not sealed.
+    pub flushes: Vec<Flush>,
+    /// Flushes of the last minute, sealed or not: what must be repeated is among them.
+    pub shown: Vec<Flush>,
+}
+
+/// One room.
+#[derive(Debug)]
+pub struct Room {
+    settings: Settings,
+    scheduler: Scheduler,
+    recent: Recent,
+    thermostat: Thermostat,
+    timeline: Option<(Timeline, Pace)>,
+    newest_gen: Gen,
+    has_asked: bool,
+    life: Life,
+    online: u32,
+    cooled_at: Option<Mono>,
+    repeats: Repeats,
+    fates: Vec<Told>,
+    outputs: VecDeque<Output>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Life {
+    Open,
+    Closing,
+    Ended,
+}
+
+impl Room {
+    /// A room without a gen. `heat` is how it was delivered last, if that is known.
+    #[must_use]
+    pub fn new(settings: Settings, heat: Heat) -> Self {
+        Self {
+            scheduler: Scheduler::new(settings.scheduler),
+            settings,
+            recent: Recent::default(),
+            thermostat: Thermostat::new(heat),
+            timeline: None,
+            newest_gen: Gen(0),
+            has_asked: false,
+            life: Life::Open,
+            online: 0,
+            cooled_at: None,
+            repeats: Repeats::default(),
+            fates: Vec::new(),
+            outputs: VecDeque::new(),
+        }
+    }
+
+    /// Takes one input.
+    pub fn handle(&mut self, input: Input, now: Now) {
+        match input {
+            Input::Item(item) => self.take_in(item, now),
+            Input::Open(settings) => self.open(*settings),
+            Input::Close => self.close(),
+            Input::Gen(info) => self.begin(info, now),
+            Input::Resume(resume) => self.resume(*resume, now),
+            Input::Known(items) => {
+                for Told { id, lane, fate } in items {
+                    self.recent.insert(id, lane, Known::Fated(fate), now.mono);
+                }
+            }
+            Input::Gauge { people, sessions } => self.gauge(people, sessions, now),
+        }
+        self.tell_shed();
+    }
+
+    /// Does whatever came due at or before `now`.
+    pub fn tick(&mut self, now: Now) {
+        self.run(now);
+        if self.timeline.is_none() {
+            self.scheduler.expire(now.mono);
+            self.want_gen(now);
+        }
+        self.tell_shed();
+    }
+
+    /// The next thing that must happen.
+    pub fn poll(&mut self) -> Option<Output> {
+        if let Some(output) = self.outputs.pop_front() {
+            return Some(output);
+        }
+        let told = self.fates.len().min(ENVELOPE_ENTRIES_MAX);
+        (told > 0).then(|| Output::Fates(self.fates.drain(..told).collect()))
+    }
+
+    /// When to tick next, perhaps at once; `None` while nothing is due before the next input.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Mono> {
+        let Some((timeline, pace)) = &self.timeline else {
+            let must_ask = !self.has_asked && self.life != Life::Ended;
+            return if must_ask { Some(Mono(0)) } else { self.scheduler.deadline() };
+        };
+        let time = pace.time();
+        Some(pace.mono_of(timeline.next_at(time, !self.scheduler.is_empty())))
+    }
+
+    /// Whether nothing waits and the open slot is still empty: stopping now loses no item.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        let is_slot_empty = self.timeline.as_ref().is_none_or(|(it, _)| it.items() == 0);
+        self.scheduler.is_empty() && is_slot_empty
+    }
+
+    fn take_in(&mut self, item: Item, now: Now) {
+        let (id, lane) = (item.id, item.lane);
+        match self.recent.find(id) {
+            Some(Known::Waiting) => return,
+            Some(Known::Fated(fate)) => return self.fates.push(Told { id, lane, fate }),
+            None => {}
+        }
+        let is_refused = match self.life {
+            Life::Open => false,
+            Life::Closing => !lane.is_protected(),
+            Life::Ended => true,
+        };
+        if is_refused {
+            let fate = Fate::Shed { reason: Reason::RoomClosed };
+            self.recent.insert(id, lane, Known::Fated(fate), now.mono);
+            self.fates.push(Told { id, lane, fate });
+            return;
+        }
+        match self.scheduler.push(item, now.mono) {
+            Ok(()) => self.recent.insert(id, lane, Known::Waiting, now.mono),
+            Err(_full) => self.outputs.push_back(Output::Deferred(id, lane)),
+        }
+    }
+
+    fn open(&mut self, settings: Settings) {
+        self.scheduler.set(settings.scheduler);
+        self.settings = settings;
+        self.life = Life::Open;
+    }
+
+    fn close(&mut self) {
+        if self.life == Life::Ended {
+            return;
+        }
+        self.life = Life::Closing;
+        self.scheduler.shed_comments(Reason::RoomClosed);
+        if self.timeline.is_none() && self.scheduler.is_empty() {
+            self.finish();
+        }
+    }
+
+    fn finish(&mut self) {
+        self.life = Life::Ended;
+        self.outputs.push_back(Output::Ended);
+    }
+
+    /// A gen was created: begins at once, or follows the running one at its end.
+    fn begin(&mut self, info: GenInfo, now: Now) {
+        self.has_asked = false;
+        self.newest_gen = self.newest_gen.max(info.gen_no);
+        if self.life == Life::Ended {
+            return;
+        }
+        let Some((timeline, _)) = &mut self.timeline else {
+            self.start(info, now);
+            return;
+        };
+        let old = timeline.info();
+        let last_ms = info.epoch_ms.0.saturating_sub(old.epoch_ms.0).saturating_sub(1);
+        timeline.end_with(SlotNo(last_ms / u64::from(old.interval_ms.max(1))), Some(info));
+    }
+
+    fn start(&mut self, info: GenInfo, now: Now) {
+        let timeline = Timeline::open(info, self.settings.house.flush_ms);
+        self.outputs.push_back(Output::Opened(info));
+        self.drive(timeline, now);
+    }
+
+    fn drive(&mut self, timeline: Timeline, now: Now) {
+        let back_ms_max = u64::from(self.settings.house.jump_ms_max);
+        let pace = Pace::new(timeline.slot_start(), now, back_ms_max);
+        self.timeline = Some((timeline, pace));
+    }
+
+    fn resume(&mut self, resume: Resume, now: Now) {
+        let Resume { info, slot, next_seq, flushes, shown } = resume;
+        self.has_asked = false;
+        self.newest_gen = self.newest_gen.max(info.gen_no);
+        for flush in &shown {
+            for placed in &flush.items {
+                let known = Known::Fated(fate(flush, placed));
+                self.recent.insert(placed.item.id, placed.item.lane, known, now.mono);
+            }
+            let is_previous = flush.slot.0 + 1 == slot.0;
+            self.repeats.restore(flush, is_previous);
+        }
+        let flush_ms = self.settings.house.flush_ms;
+        self.drive(Timeline::resume(info, flush_ms, slot, next_seq, flushes), now);
+    }
+
+    fn gauge(&mut self, people: u32, sessions: u32, now: Now) {
+        self.online = people;
+        let Some((timeline, _)) = &self.timeline else {
+            return;
+        };
+        let (gen_no, open) = (timeline.info().gen_no, timeline.slot());
+        let changed = self.thermostat.observe(sessions, &self.settings.thermostat, now.mono);
+        let Some(heat) = changed else {
+            return;
+        };
+        self.cooled_at = (heat == Heat::Cold).then_some(now.mono);
+        let slot = SlotNo(open.0 + SWITCH_SLOTS);
+        self.outputs.push_back(Output::Heat { heat, gen_no, slot, online: people });
+    }
+
+    /// Flushes and seals up to `now`; gives the gen up when the clock or the process jumped.
+    fn run(&mut self, now: Now) {
+        while let Some((timeline, pace)) = &mut self.timeline {
+            let time = match pace.steer(now) {
+                Ok(time) if time.since(timeline.slot_end()) <= self.jump_max() => time,
+                Ok(_) | Err(_) => return self.abandon(now),
+            };
+            self.want_interval();
+            let Some((timeline, _)) = &self.timeline else {
+                return;
+            };
+            match timeline.due(time, !self.scheduler.is_empty()) {
+                None => return,
+                Some(Due::Flush(span)) => self.flush(span, time, now),
+                Some(Due::Seal(span)) => {
+                    if let Some(span) = span {
+                        self.flush(span, time, now);
+                    }
+                    self.seal(time, now);
+                }
+            }
+        }
+    }
+
+    fn jump_max(&self) -> Duration {
+        Duration::from_millis(self.settings.house.jump_ms_max.into())
+    }
+
+    fn flush(&mut self, span: Span, time: Wall, now: Now) {
+        let Some((timeline, _)) = &mut self.timeline else {
+            return;
+        };
+        let room = SEGMENT_ITEMS_MAX.saturating_sub(timeline.items()).min(FLUSH_ITEMS_MAX);
+        let caps = Budget {
+            items_max: u32::try_from(room).unwrap_or(u32::MAX),
+            bytes_max: FLUSH_BYTES_MAX,
+        };
+        let items = self.scheduler.take(span, caps, now.mono);
+        let Some(flush) = timeline.place(items, time) else {
+            return;
+        };
+        for placed in &flush.items {
+            self.recent.settle(placed.item.id, fate(&flush, placed));
+        }
+        self.outputs.push_back(Output::Flush(flush));
+    }
+
+    fn seal(&mut self, time: Wall, now: Now) {
+        let is_empty = self.scheduler.is_empty();
+        let Some((timeline, _)) = &mut self.timeline else {
+            return;
+        };
+        if self.life == Life::Closing && is_empty {
+            timeline.end_with(timeline.slot(), None);
+        }
+        let info = timeline.info();
+        let slot = timeline.seal();
+        let is_last = slot.end.is_some_and(|it| it <= slot.slot);
+        let next = slot.next;
+        self.emit(info, slot, time, now);
+        if !is_last {
+            return;
+        }
+        self.timeline = None;
+        match (self.life, next) {
+            (Life::Closing, _) if is_empty => self.finish(),
+            (_, Some(info)) => self.start(info, now),
+            (_, None) => {}
+        }
+    }
+
+    fn emit(&mut self, info: GenInfo, slot: Slot, time: Wall, now: Now) {
+        let header = Header {
+            room: self.settings.room.clone(),
+            gen_no: info.gen_no,
+            slot: slot.slot,
+            tier: Tier::Full,
+            epoch_ms: info.epoch_ms,
+            interval_ms: info.interval_ms,
+            now_ms: time,
+            spread_ms: self.settings.house.spread_ms,
+            next_tier: None,
+            online: self.online,
+            heat: self.thermostat.heat(),
+            bases: Vec::new(),
+            next: slot.next,
+            end: slot.end,
+        };
+        let again = self.repeats.take(time);
+        let comments_max = self.lite_comments();
+        let full = pack(header.clone(), &slot.flushes, again.clone());
+        let lite = lite(header, &slot.flushes, again, comments_max);
+        self.repeats.push(info.gen_no, &full.items, time);
+        self.outputs.push_back(Output::Seal(Box::new(Sealed {
+            crc: crc(full.items.iter().map(|it| &it.item)),
+            full,
+            lite,
+            is_written: self.is_written(now.mono),
+            recalled: self.repeats.recalled(),
+        })));
+    }
+
+    fn lite_comments(&self) -> usize {
+        let house = &self.settings.house;
+        let comments = u64::from(house.lite_comments_per_s) * u64::from(house.flush_ms) / 1000;
+        usize::try_from(comments).unwrap_or(usize::MAX).max(1)
+    }
+
+    fn is_written(&self, now: Mono) -> bool {
+        match self.settings.segments {
+            Segments::Always => true,
+            Segments::Never => false,
+            Segments::Auto => match self.thermostat.heat() {
+                Heat::Hot => true,
+                Heat::Cold => self.cooled_at.is_some_and(|it| now.since(it) < COOLING),
+            },
+        }
+    }
+
+    /// Seals what was flushed and leaves the gen: its time cannot be followed any more.
+    fn abandon(&mut self, now: Now) {
+        if let Some((timeline, _)) = &mut self.timeline {
+            timeline.end_with(timeline.slot(), None);
+        }
+        while let Some((timeline, pace)) = &self.timeline {
+            let time = pace.time().max(timeline.slot_start());
+            self.seal(time, now);
+        }
+    }
+
+    fn want_gen(&mut self, now: Now) {
+        if self.has_asked || self.life == Life::Ended {
+            return;
+        }
+        self.has_asked = true;
+        let interval_ms = self.settings.interval_ms;
+        let epoch_ms = Wall(now.wall.0 - now.wall.0 % u64::from(interval_ms));
+        self.outputs.push_back(Output::WantGen { after: self.newest_gen, epoch_ms, interval_ms });
+    }
+
+    /// Asks for a gen with another interval, to follow the running one.
+    fn want_interval(&mut self) {
+        let Some((timeline, _)) = &self.timeline else {
+            return;
+        };
+        let interval_ms = self.settings.interval_ms;
+        let is_same = timeline.info().interval_ms == interval_ms;
+        if is_same || self.has_asked || timeline.end().is_some() || self.life != Life::Open {
+            return;
+        }
+        self.has_asked = true;
+        let ahead_ms = CHANGE_SLOTS * u64::from(timeline.info().interval_ms);
+        let epoch_ms = Wall(timeline.slot_end().0 + ahead_ms);
+        self.outputs.push_back(Output::WantGen { after: self.newest_gen, epoch_ms, interval_ms });
+    }
+
+    fn tell_shed(&mut self) {
+        while let Some(shed) = self.scheduler.poll() {
+            let fate = Fate::Shed { reason: shed.reason };
+            self.recent.settle(shed.id, fate);
+            self.fates.push(Told { id: shed.id, lane: shed.lane, fate });
+        }
+    }
+}
+
+fn fate(flush: &Flush, placed: &Placed) -> Fate {
+    Fate::Sealed { gen_no: flush.gen_no, seq: placed.seq, slot: flush.slot }
+}

@@ -1,0 +1,74 @@
+//! What a segment repeats of earlier ones, so that one lost fetch loses no gift and no recall.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use proto::id::{Gen, ItemId};
+use proto::item::{Body, Placed, Repeat};
+use proto::limits::SEGMENT_REPEATS_MAX;
+use proto::time::Wall;
+
+use crate::timeline::Flush;
+
+/// A tombstone is repeated in every segment for this long (`recall_ms`).
+pub(crate) const RECALL: Duration = Duration::from_secs(60);
+
+/// The previous slot's protected items, and the tombstones of the last minute.
+#[derive(Debug, Default)]
+pub(crate) struct Repeats {
+    previous: Vec<Repeat>,
+    tombstones: VecDeque<(Wall, Repeat)>,
+}
+
+impl Repeats {
+    /// What the segment sealed at `time` repeats; the previous slot's items only once.
+    pub(crate) fn take(&mut self, time: Wall) -> Vec<Repeat> {
+        while self.tombstones.pop_front_if(|(at, _)| time.since(*at) > RECALL).is_some() {}
+        let mut repeats = std::mem::take(&mut self.previous);
+        repeats.extend(self.tombstones.iter().map(|(_, it)| it.clone()));
+        repeats.truncate(SEGMENT_REPEATS_MAX);
+        repeats
+    }
+
+    /// Remembers a sealed slot's items.
+    pub(crate) fn push(&mut self, gen_no: Gen, items: &[Placed], time: Wall) {
+        for placed in items {
+            self.remember(gen_no, placed, time, true);
+        }
+    }
+
+    /// Remembers a flush of another broadcaster.
+    pub(crate) fn restore(&mut self, flush: &Flush, is_previous: bool) {
+        for placed in &flush.items {
+            self.remember(flush.gen_no, placed, flush.at, is_previous);
+        }
+    }
+
+    /// Ids recalled lately.
+    pub(crate) fn recalled(&self) -> Vec<ItemId> {
+        self.tombstones.iter().filter_map(|(_, it)| tombstone(&it.placed)).collect()
+    }
+
+    fn remember(&mut self, gen_no: Gen, placed: &Placed, at: Wall, is_previous: bool) {
+        let repeat = Repeat { gen_no, placed: placed.clone() };
+        if tombstone(placed).is_some() {
+            if self.tombstones.len() >= SEGMENT_REPEATS_MAX {
+                self.tombstones.pop_front();
+            }
+            self.tombstones.push_back((at, repeat));
+        } else if placed.item.lane.is_protected() && is_previous {
+            self.previous.push(repeat);
+        }
+    }
+}
+
+const fn tombstone(placed: &Placed) -> Option<ItemId> {
+    match placed.item.body {
+        Body::Tombstone { of } => Some(of),
+        Body::Comment { .. }
+        | Body::Gift { .. }
+        | Body::Like { .. }
+        | Body::Entry
+        | Body::Notice { .. } => None,
+    }
+}

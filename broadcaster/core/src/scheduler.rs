@@ -1,0 +1,204 @@
+//! Which items go into a flush: four lanes, one budget, bounded waiting.
+//!
+//! Items of a lane leave in the order they came, so every sender's order holds within a lane.
+//! Protected lanes are never shed: an item that finds its lane full is refused instead, stays open
+//! in the journal of whoever sent it, and comes again.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use proto::id::ItemId;
+use proto::item::{Item, Lane};
+use proto::time::Mono;
+use proto::verdict::Reason;
+
+use crate::budget::{Budget, Purse, Span};
+use crate::lane::{Shares, index};
+
+/// Comments that wait, whatever the budget.
+pub const COMMENTS_WAITING_MAX: usize = 100_000;
+
+/// What a scheduler keeps to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Limits {
+    /// What one second may carry.
+    pub budget: Budget,
+    /// What of it is guaranteed to whom.
+    pub shares: Shares,
+    /// A comment that waited this long is shed.
+    pub wait_ms_max: u32,
+    /// Items waiting in one protected lane.
+    pub protected_waiting_max: usize,
+}
+
+impl Limits {
+    /// Comments that may wait: no more than the budget can show before they are too old, so under
+    /// a flood the ones shown are fresh.
+    fn comments_waiting_max(&self) -> usize {
+        let shown = u64::from(self.budget.items_max) * u64::from(self.wait_ms_max) / 1000;
+        usize::try_from(shown).unwrap_or(COMMENTS_WAITING_MAX).clamp(1, COMMENTS_WAITING_MAX)
+    }
+}
+
+/// An item that was given up.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Shed {
+    /// Which.
+    pub id: ItemId,
+    /// From which lane.
+    pub lane: Lane,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// The lane of a protected item is full; the item was not taken and is not shed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("the lane is full")]
+pub struct Full;
+
+/// Four lanes and what they may spend.
+#[derive(Debug)]
+pub struct Scheduler {
+    limits: Limits,
+    purse: Purse,
+    lanes: [VecDeque<Waiting>; 4],
+    shed: VecDeque<Shed>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    item: Item,
+    since: Mono,
+}
+
+impl Scheduler {
+    /// An empty scheduler.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            purse: Purse::new(limits.budget, limits.shares),
+            lanes: Default::default(),
+            shed: VecDeque::new(),
+        }
+    }
+
+    /// Keeps to other limits from the next flush on.
+    pub const fn set(&mut self, limits: Limits) {
+        self.limits = limits;
+        self.purse.set(limits.budget, limits.shares);
+    }
+
+    /// Puts an item at the end of its lane. A full comment lane sheds its oldest.
+    pub fn push(&mut self, item: Item, now: Mono) -> Result<(), Full> {
+        let lane = item.lane;
+        let queue = &mut self.lanes[index(lane)];
+        if lane.is_protected() {
+            if queue.len() >= self.limits.protected_waiting_max {
+                return Err(Full);
+            }
+        } else if queue.len() >= self.limits.comments_waiting_max()
+            && let Some(oldest) = queue.pop_front()
+        {
+            self.shed.push_back(shed(&oldest.item, Reason::OverBudget));
+        }
+        queue.push_back(Waiting { item, since: now });
+        Ok(())
+    }
+
+    /// Takes the items of one flush, first lane first, and sheds what waited too long.
+    ///
+    /// Each lane first gets its guaranteed share, then the rest goes round in lane order. `caps`
+    /// bounds the flush besides the budget.
+    pub fn take(&mut self, span: Span, caps: Budget, now: Mono) -> Vec<Item> {
+        self.purse.grant(span);
+        let mut room = caps;
+        let mut taken: [Vec<Item>; 4] = Default::default();
+        for guaranteed in [true, false] {
+            for lane in Lane::ALL {
+                self.take_lane(lane, guaranteed, &mut room, &mut taken[index(lane)]);
+            }
+        }
+        self.expire(now);
+        taken.into_iter().flatten().collect()
+    }
+
+    /// Sheds comments that waited too long.
+    pub fn expire(&mut self, now: Mono) {
+        let wait = Duration::from_millis(self.limits.wait_ms_max.into());
+        let comments = &mut self.lanes[index(Lane::Comment)];
+        while let Some(oldest) = comments.pop_front_if(|it| now.since(it.since) >= wait) {
+            self.shed.push_back(shed(&oldest.item, Reason::OverBudget));
+        }
+    }
+
+    /// Sheds every waiting comment: the room closes.
+    pub fn shed_comments(&mut self, reason: Reason) {
+        for waiting in self.lanes[index(Lane::Comment)].drain(..) {
+            self.shed.push_back(shed(&waiting.item, reason));
+        }
+    }
+
+    /// The next shed item that nobody was told of.
+    pub fn poll(&mut self) -> Option<Shed> {
+        self.shed.pop_front()
+    }
+
+    /// When the oldest comment will be shed, unless it is taken before.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Mono> {
+        let oldest = self.lanes[index(Lane::Comment)].front()?;
+        Some(oldest.since + Duration::from_millis(self.limits.wait_ms_max.into()))
+    }
+
+    /// Items waiting in a lane.
+    #[must_use]
+    pub fn waiting(&self, lane: Lane) -> usize {
+        self.lanes[index(lane)].len()
+    }
+
+    /// Whether nothing waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.lanes.iter().all(VecDeque::is_empty)
+    }
+
+    fn take_lane(
+        &mut self,
+        lane: Lane,
+        guaranteed: bool,
+        room: &mut Budget,
+        taken: &mut Vec<Item>,
+    ) {
+        let others = Lane::ALL.into_iter().filter(|&it| it != lane && self.waiting(it) > 0);
+        // The others' parts do not change while only this lane spends.
+        let kept = self.purse.left().minus(self.purse.spare(others));
+        let queue = &mut self.lanes[index(lane)];
+        while let Some(first) = queue.front() {
+            let left =
+                if guaranteed { self.purse.own(lane) } else { self.purse.left().minus(kept) };
+            let bytes = text_bytes(&first.item);
+            let price = self.purse.price(lane, bytes);
+            let fits = left.items_max > 0 && price <= left.bytes_max;
+            if !fits || room.items_max == 0 || bytes > room.bytes_max {
+                return;
+            }
+            self.purse.spend(lane, price);
+            room.items_max -= 1;
+            room.bytes_max -= bytes;
+            taken.extend(queue.pop_front().map(|it| it.item));
+        }
+    }
+}
+
+const fn shed(item: &Item, reason: Reason) -> Shed {
+    Shed { id: item.id, lane: item.lane, reason }
+}
+
+/// What an item costs in bytes: its text.
+pub(crate) fn text_bytes(item: &Item) -> u32 {
+    item.body.text().map_or(0, |it| u32::try_from(it.len()).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! Lanes, shares and shedding, by the verbs push and take.
+
+use proto::id::SenderRef;
+use proto::item::{Body, Role, Style};
+use proto::time::Wall;
+
+use super::*;
+
+const CAPS: Budget = Budget { items_max: 1000, bytes_max: 1 << 20 };
+
+fn limits(items_max: u32, bytes_max: u32) -> Limits {
+    Limits {
+        budget: Budget { items_max, bytes_max },
+        shares: Shares::default(),
+        wait_ms_max: 3000,
+        protected_waiting_max: 100,
+    }
+}
+
+fn item(id: u64, lane: Lane, text: &str) -> Item {
+    let body = Body::Comment { text: text.to_owned(), style: Style::default(), media_ms: None };
+    Item { id: ItemId(id), lane, sender: SenderRef(1), role: Role::Viewer, at: Wall(0), body }
+}
+
+fn fill(scheduler: &mut Scheduler, lane: Lane, ids: std::ops::Range<u64>) {
+    for id in ids {
+        scheduler.push(item(id, lane, "text"), Mono(0)).unwrap();
+    }
+}
+
+fn ids(items: &[Item]) -> Vec<u64> {
+    items.iter().map(|it| it.id.0).collect()
+}
+
+fn of_lane(items: &[Item], lane: Lane) -> usize {
+    items.iter().filter(|it| it.lane == lane).count()
+}
+
+const FIRST: Span = Span { second: 1, elapsed_ms: 200 };
+const WHOLE: Span = Span { second: 1, elapsed_ms: 1000 };
+
+#[test]
+fn each_lane_gets_its_share_when_all_are_full() {
+    let mut scheduler = Scheduler::new(limits(100, 1 << 20));
+    fill(&mut scheduler, Lane::Notice, 0..100);
+    fill(&mut scheduler, Lane::HighGift, 100..200);
+    fill(&mut scheduler, Lane::LowGift, 200..300);
+    fill(&mut scheduler, Lane::Comment, 300..400);
+
+    let items = scheduler.take(WHOLE, CAPS, Mono(0));
+
+    let counts = Lane::ALL.map(|lane| of_lane(&items, lane));
+    assert_eq!(counts, [10, 30, 20, 40]);
+}
+
+#[test]
+fn an_unused_share_goes_to_the_lanes_that_wait() {
+    let mut scheduler = Scheduler::new(limits(50, 1 << 20));
+    fill(&mut scheduler, Lane::Comment, 0..100);
+    assert_eq!(scheduler.take(FIRST, CAPS, Mono(0)).len(), 10);
+
+    fill(&mut scheduler, Lane::LowGift, 100..200);
+    let items = scheduler.take(Span { second: 2, elapsed_ms: 1000 }, CAPS, Mono(0));
+
+    assert_eq!(of_lane(&items, Lane::LowGift), 30);
+    assert_eq!(of_lane(&items, Lane::Comment), 20);
+}
+
+#[test]
+fn bytes_bound_a_flush_as_items_do() {
+    let mut scheduler = Scheduler::new(limits(100, 40));
+    fill(&mut scheduler, Lane::Comment, 0..100);
+
+    assert_eq!(ids(&scheduler.take(FIRST, CAPS, Mono(0))), [0, 1]);
+    assert_eq!(scheduler.take(WHOLE, CAPS, Mono(0)).len(), 8);
+    assert_eq!(scheduler.take(WHOLE, CAPS, Mono(0)).len(), 0);
+}
+
+#[test]
+fn a_text_longer_than_a_second_is_shown_when_its_second_has_room() {
+    let mut scheduler = Scheduler::new(limits(50, 100));
+    scheduler.push(item(1, Lane::HighGift, &"x".repeat(2000)), Mono(0)).unwrap();
+    fill(&mut scheduler, Lane::Comment, 2..60);
+
+    let mut items = Vec::new();
+    for elapsed_ms in [200, 400, 600, 800, 1000] {
+        items.extend(scheduler.take(Span { second: 1, elapsed_ms }, CAPS, Mono(0)));
+    }
+
+    assert_eq!(of_lane(&items, Lane::HighGift), 1);
+}
+
+#[test]
+fn a_comment_waits_three_seconds_and_is_then_shed() {
+    let mut scheduler = Scheduler::new(limits(1, 1000));
+    scheduler.push(item(1, Lane::Comment, "first"), Mono(0)).unwrap();
+    scheduler.push(item(2, Lane::Comment, "second"), Mono(500)).unwrap();
+
+    scheduler.expire(Mono(2999));
+    assert_eq!(scheduler.poll(), None);
+    assert_eq!(scheduler.deadline(), Some(Mono(3000)));
+
+    scheduler.expire(Mono(3000));
+    let reason = Reason::OverBudget;
+    assert_eq!(scheduler.poll(), Some(Shed { id: ItemId(1), lane: Lane::Comment, reason }));
+    assert_eq!(scheduler.poll(), None);
+}
+
+#[test]
+fn a_flood_keeps_the_newest_comments() {
+    let mut scheduler = Scheduler::new(limits(50, 1 << 20));
+
+    fill(&mut scheduler, Lane::Comment, 0..1000);
+
+    assert_eq!(scheduler.waiting(Lane::Comment), 150);
+    assert_eq!(std::iter::from_fn(|| scheduler.poll()).count(), 850);
+    assert_eq!(ids(&scheduler.take(FIRST, CAPS, Mono(0))), (850..860).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_full_protected_lane_refuses_and_never_sheds() {
+    let mut scheduler = Scheduler::new(limits(50, 1 << 20));
+    fill(&mut scheduler, Lane::HighGift, 0..100);
+
+    assert_eq!(scheduler.push(item(100, Lane::HighGift, ""), Mono(0)), Err(Full));
+    scheduler.expire(Mono(1_000_000));
+    assert_eq!(scheduler.poll(), None);
+}
+
+#[test]
+fn caps_bound_a_flush_besides_the_budget() {
+    let mut scheduler = Scheduler::new(limits(10_000, 1 << 20));
+    fill(&mut scheduler, Lane::Comment, 0..5000);
+
+    let caps = Budget { items_max: 7, bytes_max: 20 };
+
+    assert_eq!(scheduler.take(WHOLE, caps, Mono(0)).len(), 5);
+}
