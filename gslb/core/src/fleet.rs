@@ -10,13 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::id::NodeId;
+use proto::limits::{ADDRESSES_MAX, REGION_NODES_MAX};
 use proto::load::{Load, LoadReport, RegionLoads};
 use proto::time::{Mono, Wall};
 
 use crate::listener::Listener;
 
-/// Addresses of one node; more are refused. One port per core of a large machine fits.
-pub const ADDRESSES_MAX: usize = 64;
 /// Nodes that any configuration may allow: what turn arithmetic is proven for.
 pub const NODES_MAX: usize = 1 << 15;
 /// How long the newest (start, counter) of a silent node is remembered against replay.
@@ -62,6 +61,10 @@ pub enum Refusal {
     /// [`Limits::nodes_max`] nodes are under lease.
     #[error("the fleet holds as many nodes as it may")]
     NodesMax,
+    /// [`REGION_NODES_MAX`] nodes of its region are under lease: one more would not fit the
+    /// region's value.
+    #[error("the region holds as many nodes as it may")]
+    RegionMax,
 }
 
 /// What an operator is told.
@@ -126,6 +129,10 @@ impl Fleet {
         if known.is_some_and(|it| Stamp::of(&report) <= it.stamp()) {
             return Err(Refusal::Replayed);
         }
+        let moves = known.is_none_or(|it| !it.live || it.report.region != report.region);
+        if moves && self.is_region_full(&report.region) {
+            return Err(Refusal::RegionMax);
+        }
         if known.is_none() && self.members.len() >= self.limits.nodes_max && !self.forget_one() {
             return Err(Refusal::NodesMax);
         }
@@ -133,12 +140,11 @@ impl Fleet {
         let expires = now + self.limits.lease;
         self.version += 1;
         if let Some(member) = self.members.get_mut(&node).filter(|it| it.live) {
-            if member.report.addresses != report.addresses {
+            let readdressed = member.report.addresses != report.addresses;
+            if readdressed {
                 member.listeners = Listener::prepare(&report.addresses);
-                self.shape += 1;
-            } else if member.report.region != report.region {
-                self.shape += 1;
             }
+            self.shape += u64::from(moves || readdressed);
             member.report = report;
             member.expires = expires;
             return Ok(Heard::Renewed);
@@ -218,6 +224,10 @@ impl Fleet {
 
     pub(crate) const fn shape(&self) -> u64 {
         self.shape
+    }
+
+    fn is_region_full(&self, region: &str) -> bool {
+        self.live().filter(|it| it.report.region == region).count() >= REGION_NODES_MAX
     }
 
     /// Makes room by forgetting the node that has been silent longest, if one is.

@@ -208,7 +208,7 @@ fn spoken(listeners: &[Listener], serves: impl Fn(Carrier) -> bool) -> Spoken {
     let kind = |it: &Listener| (it.address().carrier, it.address().transport);
     for group in listeners.chunk_by(|a, b| kind(a) == kind(b)) {
         let (carrier, transport) = kind(&group[0]);
-        let len = u8::try_from(group.len()).expect("a report has at most 64 addresses");
+        let len = u8::try_from(group.len()).expect("a report has at most 16 addresses");
         let span = &mut spoken[transport as usize];
         if serves(carrier) && span.len == 0 {
             *span = Span { start, len };

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use gslb_core::fleet::{ADDRESSES_MAX, Fleet, Heard, Limits, Output, Refusal};
+use gslb_core::fleet::{Fleet, Heard, Limits, Output, Refusal};
 use proptest::prelude::*;
 use proto::address::{Address, Carrier, Transport};
 use proto::id::{NodeId, UnitId};
-use proto::load::{Load, LoadReport};
+use proto::limits::{ADDRESSES_MAX, REGION_NODES_MAX};
+use proto::load::{Load, LoadReport, RegionLoads};
 use proto::time::{Mono, Wall};
 
 #[test]
@@ -92,6 +93,22 @@ fn a_report_with_too_many_addresses_is_refused() {
     assert_eq!(fleet.handle(large.clone(), Mono(0)), Err(Refusal::Addresses));
     large.addresses.pop();
     assert_eq!(fleet.handle(large, Mono(0)), Ok(Heard::Joined));
+}
+
+#[test]
+fn a_region_is_bounded_by_what_its_value_can_hold() {
+    let mut fleet = Fleet::default();
+    let most = u32::try_from(REGION_NODES_MAX).unwrap();
+    for node in 1..=most {
+        assert_eq!(fleet.handle(report(node, 0, 1), Mono(0)), Ok(Heard::Joined));
+    }
+    let elsewhere = |counter| LoadReport { region: "south".into(), ..report(most + 1, 0, counter) };
+
+    assert_eq!(fleet.handle(report(most + 1, 0, 1), Mono(1)), Err(Refusal::RegionMax));
+    assert_eq!(fleet.handle(elsewhere(2), Mono(1)), Ok(Heard::Joined));
+    assert_eq!(fleet.handle(report(most + 1, 0, 3), Mono(1)), Err(Refusal::RegionMax));
+    assert_eq!(fleet.handle(report(1, 0, 2), Mono(1)), Ok(Heard::Renewed));
+    assert!(fleet.pack(Wall(0)).iter().all(|it| RegionLoads::decode(&it.encode()).is_ok()));
 }
 
 #[test]
