@@ -4,7 +4,13 @@
 //! two ways to read, written once on top of it.
 #![deny(missing_docs)]
 
+pub mod group;
+pub mod lease;
+pub mod memory;
+pub mod tail;
 pub mod topic;
+
+mod reads;
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -15,6 +21,10 @@ use futures_util::future::BoxFuture;
 use proto::id::Term;
 use proto::time::Wall;
 
+pub use group::{Group, GroupConfig, GroupEvent};
+pub use lease::{Lease, LeaseConfig, LeaseEvent};
+pub use memory::{Limits, MemoryBus};
+pub use tail::{Tail, Tailed};
 pub use topic::Topic;
 
 /// A partition of a topic, from 0.

@@ -38,7 +38,11 @@ pub enum Keep {
 /// Joins, leaves and comments of a unit.
 #[must_use]
 pub fn uplink(unit: UnitId) -> Topic {
-    Topic { name: format!("uplink.{unit}").into(), partitions: PARTITIONS, keep: Keep::UntilCommitted }
+    Topic {
+        name: format!("uplink.{unit}").into(),
+        partitions: PARTITIONS,
+        keep: Keep::UntilCommitted,
+    }
 }
 
 /// Answers to the links of a unit.
@@ -107,7 +111,7 @@ const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
 
 /// FNV-1a, 64 bits: the same in every process and release, which std's hasher is not.
 fn fnv(bytes: &[u8], start: u64) -> u64 {
-    bytes.iter().fold(start, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+    bytes
+        .iter()
+        .fold(start, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
