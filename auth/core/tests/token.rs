@@ -1,0 +1,387 @@
+//! Tokens through the public verbs: what passes, and the one reason each other thing is refused.
+
+use std::borrow::Cow;
+
+use auth_core::keyring::{Keyring, LinkKeyring};
+use auth_core::link_id;
+use auth_core::mac::{self, Alg};
+use auth_core::replay::Replays;
+use auth_core::revocation::Revocations;
+use auth_core::token::{
+    self, Claims, KeyName, KeySource, NoKey, Rooms, Scope, TokenRefusal, explain, flag, verify,
+};
+use proptest::prelude::*;
+use proto::close::CloseCode;
+use proto::control::{EpochFact, Fact};
+use proto::id::{AppId, DeviceId, RoomId, UnitId, ViewerId};
+use proto::keys::{Master, Masters};
+use proto::time::Wall;
+
+const T: u32 = 600;
+const EPOCH: u32 = 2_975_000;
+/// The moment at which the vector was minted.
+const IAT_S: u32 = EPOCH * T + 30;
+const ADDRESS: &str = "link-07.example:443";
+const OTHER_ADDRESS: &str = "link-08.example:443";
+
+#[test]
+fn the_printed_vector_is_minted_and_verified() {
+    let world = World::new(Alg::HmacSha256);
+
+    let text = world.keyring.mint(&claims()).unwrap();
+
+    assert_eq!(text.len(), "dm1.".len() + ((74 + 32) * 4_usize).div_ceil(3));
+    assert_eq!(world.verify_at(&text, IAT_S), Ok(claims()));
+}
+
+#[test]
+fn every_algorithm_works_and_none_passes_for_another() {
+    for &alg in Alg::ALL {
+        let text = World::new(alg).keyring.mint(&claims()).unwrap();
+
+        assert_eq!(World::new(alg).verify_at(&text, IAT_S), Ok(claims()));
+        for &other in Alg::ALL.iter().filter(|&&it| it != alg) {
+            let refused = World::new(other).verify_at(&text, IAT_S);
+            assert_eq!(refused, Err(TokenRefusal::Alg { alg: alg.code() }));
+        }
+    }
+}
+
+#[test]
+fn every_prefix_and_every_longer_text_is_refused() {
+    let world = World::new(Alg::HmacSha256);
+    let text = world.keyring.mint(&claims()).unwrap();
+
+    for end in 0..text.len() {
+        assert!(world.verify_at(&text[..end], IAT_S).is_err(), "{end}");
+    }
+    for tail in ["A", "AA", "AAAA", "=", "==", " ", "\n"] {
+        assert!(world.verify_at(&format!("{text}{tail}"), IAT_S).is_err(), "{tail:?}");
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_refused() {
+    for &alg in Alg::ALL {
+        let world = World::new(alg);
+        let text = world.keyring.mint(&claims()).unwrap();
+        for at in 0..text.len() {
+            for bit in 0..8 {
+                let mut bytes = text.clone().into_bytes();
+                bytes[at] ^= 1 << bit;
+                let Ok(flipped) = String::from_utf8(bytes) else { continue };
+
+                assert!(world.verify_at(&flipped, IAT_S).is_err(), "byte {at}, bit {bit}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_token_says_why() {
+    let world = World::new(Alg::HmacSha256);
+    let check = |text: &str, expected| assert_eq!(world.verify_at(text, IAT_S), Err(expected));
+    let valid = world.keyring.mint(&claims()).unwrap();
+
+    check(&format!("dm1.{}", "A".repeat(1021)), TokenRefusal::TooLong { bytes: 1025 });
+    check("", TokenRefusal::Prefix);
+    check(&valid.replacen("dm1.", "dm2.", 1), TokenRefusal::Prefix);
+    check("dm1.+/+/", TokenRefusal::Encoding);
+    check("dm1.AB", TokenRefusal::Encoding);
+    check(&format!("dm1.{}", "A".repeat(1020)), TokenRefusal::Encoding);
+    check("dm1.", TokenRefusal::Malformed);
+    check("dm1.AQ", TokenRefusal::Malformed);
+    check(&format!("dm1.Ag{}", "A".repeat(142)), TokenRefusal::Version { version: 2 });
+}
+
+#[test]
+fn a_missing_key_says_which() {
+    let world = World::new(Alg::HmacSha256);
+    let refusal = |claims: &Claims, epoch, kid| {
+        let key = token::Key { epoch, kid, mac: mac::Key::new(Alg::HmacSha256, &[1; 32]) };
+        let text = token::mint(claims, &key);
+        verify(&text, &world.scope(), &mut Replays::new(1), at(IAT_S)).unwrap_err()
+    };
+    let elsewhere = Claims { link: link_id(OTHER_ADDRESS), ..claims() };
+    let foreign = Claims { app: AppId(9), ..claims() };
+
+    let no_epoch = refusal(&claims(), EPOCH + 7, 0);
+    let no_master = refusal(&claims(), EPOCH, 5);
+    let no_link = refusal(&elsewhere, EPOCH, 0);
+    let no_app = refusal(&foreign, EPOCH, 0);
+
+    assert_eq!(no_epoch, NoKey::Epoch { epoch: EPOCH + 7 }.into());
+    assert_eq!(no_epoch.close_code(), CloseCode::TokenEpoch);
+    assert_eq!(no_master, NoKey::Master { epoch: EPOCH, kid: 5 }.into());
+    assert_eq!(no_master.close_code(), CloseCode::TokenEpoch);
+    assert_eq!(no_link, NoKey::Link.into());
+    assert_eq!(no_link.close_code(), CloseCode::TokenElsewhere);
+    assert_eq!(no_app, NoKey::App { app: AppId(9) }.into());
+    assert_eq!(no_app.close_code(), CloseCode::TokenInvalid);
+    assert_eq!(refusal(&claims(), EPOCH, 0), TokenRefusal::Mac);
+}
+
+#[test]
+fn a_token_for_another_listener_of_the_node_is_refused() {
+    let world = World::new(Alg::HmacSha256);
+    let text = world.keyring.mint(&claims()).unwrap();
+    let listener = [link_id(OTHER_ADDRESS)];
+
+    let scope = Scope { links: &listener, ..world.scope() };
+    let refused = verify(&text, &scope, &mut Replays::new(1), at(IAT_S));
+
+    assert_eq!(refused, Err(TokenRefusal::Elsewhere));
+}
+
+#[test]
+fn a_key_of_another_epoch_does_not_stretch_a_token() {
+    let world = World::new(Alg::HmacSha256);
+    let late = Claims { iat_s: IAT_S + T, ..claims() };
+    let key = world.keyring.minting_key(AppId(1), &late.link, EPOCH).unwrap();
+
+    let refused = world.verify_at(&token::mint(&late, &key), IAT_S + T);
+
+    assert_eq!(refused, Err(TokenRefusal::EpochMismatch { minted: EPOCH + 1, named: EPOCH }));
+}
+
+#[test]
+fn a_token_counts_from_30_s_before_its_time_to_30_s_after() {
+    let world = World::new(Alg::HmacSha256);
+    let text = world.keyring.mint(&claims()).unwrap();
+
+    let too_early = world.verify_at(&text, IAT_S - 31);
+    let too_late = world.verify_at(&text, IAT_S + 91);
+
+    assert_eq!(too_early, Err(TokenRefusal::Early { ahead_s: 31 }));
+    assert!(world.verify_at(&text, IAT_S - 30).is_ok());
+    assert!(world.verify_at(&text, IAT_S + 90).is_ok());
+    assert_eq!(too_late, Err(TokenRefusal::Expired { ago_s: 31 }));
+}
+
+#[test]
+fn no_token_lives_longer_than_two_minutes() {
+    let world = World::new(Alg::HmacSha256);
+    let mint = |ttl_s| world.keyring.mint(&Claims { ttl_s, ..claims() }).unwrap();
+
+    let refused = world.verify_at(&mint(121), IAT_S);
+
+    assert!(world.verify_at(&mint(120), IAT_S).is_ok());
+    assert_eq!(refused, Err(TokenRefusal::TtlTooLong { ttl_s: 121 }));
+}
+
+#[test]
+fn a_kick_and_a_void_epoch_refuse() {
+    let mut world = World::new(Alg::HmacSha256);
+    let text = world.keyring.mint(&claims()).unwrap();
+    let again = Claims { iat_s: IAT_S + 2, ..claims() };
+    let kick = Fact::Kick {
+        app: AppId(1),
+        room: RoomId::parse("room-1").unwrap(),
+        viewer: ViewerId::parse("user-42").unwrap(),
+        not_before: at(IAT_S + 1),
+    };
+    let void = Fact::Revoked { kid: 0, from_epoch: EPOCH, to_epoch: EPOCH };
+
+    world.revocations.handle(&kick, at(IAT_S + 1));
+    let kicked = world.verify_at(&text, IAT_S + 2).unwrap_err();
+    let after = world.verify_at(&world.keyring.mint(&again).unwrap(), IAT_S + 2);
+    world.revocations.handle(&void, at(IAT_S + 2));
+    let in_void = world.verify_at(&text, IAT_S + 2);
+
+    assert_eq!(kicked, TokenRefusal::Revoked);
+    assert_eq!(kicked.close_code(), CloseCode::Kicked);
+    assert_eq!(after, Ok(again));
+    assert_eq!(in_void, Err(TokenRefusal::Void { epoch: EPOCH, kid: 0 }));
+}
+
+#[test]
+fn a_single_use_token_opens_once_and_another_often() {
+    let world = World::new(Alg::HmacSha256);
+    let once = world.keyring.mint(&claims()).unwrap();
+    let often = Claims { flags: flag::MAY_SEND, jti: [9; 16], ..claims() };
+    let often = world.keyring.mint(&often).unwrap();
+    let mut replays = Replays::new(1);
+    let mut verify_at =
+        |text: &str, now_s| verify(text, &world.scope(), &mut replays, at(now_s)).map(|it| it.jti);
+
+    assert!(verify_at(&once, IAT_S).is_ok());
+    assert_eq!(verify_at(&once, IAT_S), Err(TokenRefusal::Replayed));
+    assert_eq!(verify_at(&once, IAT_S + 90), Err(TokenRefusal::Replayed));
+    assert!(verify_at(&often, IAT_S).is_ok());
+    assert!(verify_at(&often, IAT_S).is_ok());
+}
+
+#[test]
+fn a_full_memory_refuses_new_single_use_tokens() {
+    let world = World::new(Alg::HmacSha256);
+    let mint = |jti| world.keyring.mint(&Claims { jti: [jti; 16], ..claims() }).unwrap();
+    let mut replays = Replays::new(1);
+    let mut verify_now = |text: &str| verify(text, &world.scope(), &mut replays, at(IAT_S));
+
+    let first = verify_now(&mint(1));
+    let second = verify_now(&mint(2)).unwrap_err();
+
+    assert!(first.is_ok());
+    assert_eq!(second, TokenRefusal::ReplaysFull);
+    assert_eq!(second.close_code(), CloseCode::Full);
+}
+
+#[test]
+fn a_refused_token_is_not_marked_as_used() {
+    let world = World::new(Alg::HmacSha256);
+    let text = world.keyring.mint(&claims()).unwrap();
+    let mut replays = Replays::new(1);
+
+    let early = verify(&text, &world.scope(), &mut replays, at(IAT_S - 31));
+    let then = verify(&text, &world.scope(), &mut replays, at(IAT_S));
+
+    assert!(early.is_err());
+    assert!(then.is_ok());
+}
+
+#[test]
+fn an_explanation_shows_the_fields_and_the_reason() {
+    let world = World::new(Alg::HmacSha256);
+    let text = world.keyring.mint(&claims()).unwrap();
+
+    let valid = explain(&text, &world.scope(), at(IAT_S)).to_string();
+    let expired = explain(&text, &world.scope(), at(IAT_S + 100)).to_string();
+    let damaged = explain("dm1.AQ", &world.scope(), at(IAT_S)).to_string();
+
+    assert!(valid.contains("account  user-42\n") && valid.ends_with("\nvalid"), "{valid}");
+    let reason = "\nrefused: the token expired 40 s ago (code 3008 token_expired)";
+    assert!(expired.contains("rooms    room-1\n") && expired.ends_with(reason), "{expired}");
+    assert_eq!(damaged, "refused: the token's fields are damaged (code 3500 token_invalid)");
+}
+
+#[test]
+fn a_link_and_the_masters_hold_the_same_key() {
+    let world = World::new(Alg::HmacSm3);
+    let name = KeyName { epoch: EPOCH, kid: 0, app: AppId(1), link: link_id(ADDRESS) };
+    let mac = |key: Cow<'_, mac::Key>| key.sign(b"", b"x");
+
+    let by_link = mac(world.link.key(&name).unwrap());
+    let by_masters = mac(world.keyring.key(&name).unwrap());
+
+    assert_eq!(by_link, by_masters);
+}
+
+proptest! {
+    #[test]
+    fn any_claims_come_back_as_they_were(claims in any_claims(), alg in 0..3_usize) {
+        let world = World::new(Alg::ALL[alg]);
+
+        let text = world.keyring.mint(&claims).unwrap();
+
+        prop_assert!(text.len() <= 1024);
+        prop_assert_eq!(world.verify_at(&text, claims.iat_s), Ok(claims));
+    }
+
+    #[test]
+    fn any_flipped_bit_of_any_token_is_refused(
+        claims in any_claims(),
+        at in any::<prop::sample::Index>(),
+        bit in 0..7_u8,
+    ) {
+        let world = World::new(Alg::HmacSha256);
+        let mut bytes = world.keyring.mint(&claims).unwrap().into_bytes();
+        let at = at.index(bytes.len());
+
+        bytes[at] ^= 1 << bit;
+        let flipped = String::from_utf8(bytes).unwrap();
+
+        prop_assert!(world.verify_at(&flipped, claims.iat_s).is_err());
+    }
+
+    #[test]
+    fn no_text_panics(text in "(dm1\\.)?[A-Za-z0-9_-]{0,300}") {
+        let world = World::new(Alg::HmacSha256);
+
+        prop_assert!(world.verify_at(&text, IAT_S).is_err());
+    }
+}
+
+/// A link with the vector's keys, and the gslb that mints for it.
+struct World {
+    keyring: Keyring,
+    link: LinkKeyring,
+    links: [[u8; 16]; 1],
+    revocations: Revocations,
+}
+
+impl World {
+    fn new(alg: Alg) -> Self {
+        let hex =
+            |from: u8| -> String { (from..from + 32).map(|it| format!("{it:02x}")).collect() };
+        let masters = Masters { interval_s: T, masters: vec![Master { kid: 0, key: hex(0x00) }] };
+        let mut keyring = Keyring::new(&masters).unwrap();
+        for epoch in EPOCH - 1..EPOCH + 7 {
+            let (alg, kids) = (alg.code(), vec![0]);
+            let fact = EpochFact { epoch, interval_s: T, alg, random: hex(0xa0), kids };
+            keyring.handle(&fact, at(IAT_S)).unwrap();
+        }
+        let keys = keyring.link_keys(UnitId(1), &[ADDRESS.to_owned()], &[AppId(1)]);
+        Self {
+            keyring,
+            link: LinkKeyring::new(&keys).unwrap(),
+            links: [link_id(ADDRESS)],
+            revocations: Revocations::new(10),
+        }
+    }
+
+    fn scope(&self) -> Scope<'_, LinkKeyring> {
+        Scope { keys: &self.link, links: &self.links, revocations: &self.revocations }
+    }
+
+    /// Asks the link and the masters, who must agree on whether the token passes.
+    fn verify_at(&self, text: &str, now_s: u32) -> Result<Claims, TokenRefusal> {
+        let Scope { links, revocations, .. } = self.scope();
+        let masters = Scope { keys: &self.keyring, links, revocations };
+        let by_link = verify(text, &self.scope(), &mut Replays::new(1), at(now_s));
+        let by_masters = verify(text, &masters, &mut Replays::new(1), at(now_s));
+        assert_eq!(by_link.is_ok(), by_masters.is_ok());
+        by_link
+    }
+}
+
+/// The end of a second.
+fn at(unix_s: u32) -> Wall {
+    Wall(u64::from(unix_s) * 1000 + 999)
+}
+
+fn claims() -> Claims {
+    Claims {
+        app: AppId(1),
+        link: link_id(ADDRESS),
+        iat_s: IAT_S,
+        ttl_s: 60,
+        flags: flag::SINGLE_USE | flag::MAY_SEND,
+        caps: 3,
+        jti: std::array::from_fn(|it| 0x10 + u8::try_from(it).unwrap()),
+        account: ViewerId::parse("user-42").unwrap(),
+        device: Some(DeviceId::parse("ios-1").unwrap()),
+        rooms: RoomId::parse("room-1").unwrap().into(),
+    }
+}
+
+fn any_claims() -> impl Strategy<Value = Claims> {
+    let room = "[A-Za-z0-9_-]{1,64}".prop_map(|it| RoomId::parse(&it).unwrap());
+    let rooms = proptest::collection::vec(room, 0..=8);
+    let numbers = (0..T, 0..=120_u16, any::<u8>(), any::<u16>(), any::<[u8; 16]>());
+    let account = "[ -~]{1,64}|[一-龥]{1,21}";
+    let device = proptest::option::of("[!-~]{1,32}");
+    (numbers, account, device, rooms).prop_map(|(numbers, account, device, rooms)| {
+        let (second, ttl_s, flags, caps, jti) = numbers;
+        Claims {
+            iat_s: EPOCH * T + second,
+            ttl_s,
+            flags,
+            caps,
+            jti,
+            account: ViewerId::parse(&account).unwrap(),
+            device: device.map(|it| DeviceId::parse(&it).unwrap()),
+            rooms: Rooms::try_from(rooms).unwrap(),
+            ..claims()
+        }
+    })
+}
