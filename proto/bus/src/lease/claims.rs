@@ -97,7 +97,7 @@ pub struct Claims {
     /// Highest term seen, alive or not.
     newest: BTreeMap<PartitionNo, Term>,
     /// Live claims of others, and until when; at most one a partition.
-    theirs: BTreeMap<PartitionNo, Theirs>,
+    theirs: BTreeMap<PartitionNo, Mono>,
     /// Other members, and until when.
     seats: BTreeMap<NodeId, Mono>,
     mine: BTreeMap<PartitionNo, Mine>,
@@ -105,12 +105,6 @@ pub struct Claims {
     renew_at: Mono,
     is_leaving: bool,
     outputs: VecDeque<Output>,
-}
-
-#[derive(Debug)]
-struct Theirs {
-    node: NodeId,
-    until: Mono,
 }
 
 #[derive(Debug)]
@@ -178,7 +172,7 @@ impl Claims {
 
     /// Acts on whatever came due at or before `now`, and on what was handled since.
     pub fn tick(&mut self, now: Mono) {
-        self.theirs.retain(|_, it| it.until > now);
+        self.theirs.retain(|_, until| *until > now);
         self.seats.retain(|_, until| *until > now);
         let expired = self.mine.iter().filter(|(_, it)| it.until <= now).map(|(&no, _)| no);
         for partition in expired.collect::<Vec<_>>() {
@@ -203,7 +197,7 @@ impl Claims {
     /// When to tick next.
     #[must_use]
     pub fn deadline(&self) -> Option<Mono> {
-        let theirs = self.theirs.values().map(|it| it.until);
+        let theirs = self.theirs.values().copied();
         let mine = self.mine.values().map(|it| it.until);
         let renew = (!self.is_leaving).then_some(self.renew_at);
         theirs.chain(self.seats.values().copied()).chain(mine).chain(renew).min()
@@ -244,12 +238,14 @@ impl Claims {
                     self.outputs.push_back(Output::Gained { partition, term });
                 }
             }
+            // A higher one of this member is on its way.
+            Some(mine) if mine.term > term => {}
             // Of another member, or of another life of this one.
             Some(_) => self.lose(partition),
             None => {}
         }
         if node != self.node && is_alive {
-            self.theirs.insert(partition, Theirs { node, until: now + LIFE });
+            self.theirs.insert(partition, now + LIFE);
         }
     }
 
