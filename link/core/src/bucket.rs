@@ -1,43 +1,46 @@
-//! A token bucket over `now`: so many at once, then one for every `refill`.
+//! A token bucket over `now`: so many at once, then so many a second.
 
 use std::time::Duration;
 
-use proto::time::{Mono, millis};
+use proto::time::Mono;
 
 /// How much passes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Rate {
     /// How many may pass at once; at least 1.
     pub burst: u32,
-    /// Time after which one more may pass; at least 1 ms.
-    pub refill: Duration,
+    /// How many a second pass in the long run; at least 1.
+    pub per_s: u32,
 }
+
+const NANOS_PER_MS: u64 = 1_000_000;
+const NANOS_PER_S: u64 = 1_000_000_000;
 
 /// Counts what passed. It holds one instant: when the bucket will be full again.
 #[derive(Clone, Copy, Debug)]
 pub struct Bucket {
     rate: Rate,
-    full_at: Mono,
+    full_at_nanos: u64,
 }
 
 impl Bucket {
     /// A full bucket.
     #[must_use]
     pub const fn new(rate: Rate) -> Self {
-        Self { rate, full_at: Mono(0) }
+        Self { rate, full_at_nanos: 0 }
     }
 
     /// Lets one pass, or says after what time one would.
     pub fn take(&mut self, now: Mono) -> Result<(), Duration> {
-        let refill_ms = millis(self.rate.refill).max(1);
-        let depth_ms = refill_ms.saturating_mul(u64::from(self.rate.burst.max(1)));
-        let full_at = Mono(self.full_at.max(now).0.saturating_add(refill_ms));
-        let debt = full_at.since(now);
-        let depth = Duration::from_millis(depth_ms);
+        let refill = NANOS_PER_S / u64::from(self.rate.per_s.max(1));
+        let depth = refill * u64::from(self.rate.burst.max(1));
+        let now = now.0.saturating_mul(NANOS_PER_MS);
+        let full_at = self.full_at_nanos.max(now).saturating_add(refill);
+        let debt = full_at - now;
         if debt > depth {
-            return Err(debt - depth);
+            return Err(Duration::from_millis((debt - depth).div_ceil(NANOS_PER_MS)));
         }
-        self.full_at = full_at;
+        self.full_at_nanos = full_at;
         Ok(())
     }
 }
@@ -46,10 +49,10 @@ impl Bucket {
 mod tests {
     use super::*;
 
-    const RATE: Rate = Rate { burst: 3, refill: Duration::from_millis(50) };
+    const RATE: Rate = Rate { burst: 3, per_s: 20 };
 
     #[test]
-    fn a_burst_passes_and_then_one_for_each_refill() {
+    fn a_burst_passes_and_then_so_many_a_second() {
         let mut bucket = Bucket::new(RATE);
 
         let burst: Vec<_> = (0..4).map(|_| bucket.take(Mono(1000))).collect();
@@ -70,5 +73,15 @@ mod tests {
         let passed = (0..10).filter(|_| bucket.take(Mono(1_000_000)).is_ok()).count();
 
         assert_eq!(passed, 3);
+    }
+
+    #[test]
+    fn more_than_one_a_millisecond_can_pass() {
+        let mut bucket = Bucket::new(Rate { burst: 1000, per_s: 50_000 });
+        while bucket.take(Mono(0)).is_ok() {}
+
+        let passed = (0..100).filter(|_| bucket.take(Mono(1)).is_ok()).count();
+
+        assert_eq!(passed, 50);
     }
 }

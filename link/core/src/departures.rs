@@ -99,14 +99,12 @@ impl Departures {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use proto::id::{AppId, ViewerId};
     use proto::item::Role;
 
     use super::*;
 
-    const PACE: Rate = Rate { burst: 2, refill: Duration::from_millis(10) };
+    const PACE: Rate = Rate { burst: 2, per_s: 100 };
 
     #[test]
     fn leaves_are_told_in_order_at_the_pace() {

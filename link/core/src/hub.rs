@@ -77,6 +77,8 @@ struct Room {
     guests: bool,
     keep_permille: u16,
     offered: u32,
+    /// Whether the last gauges told of it.
+    told: bool,
     sessions: BTreeSet<SessionId>,
     /// Sessions of each viewer in this room; their number is the number of people.
     people: BTreeMap<ViewerId, u32>,
@@ -120,6 +122,7 @@ impl Hub {
             guests: false,
             keep_permille: ALL,
             offered: 0,
+            told: false,
             sessions: BTreeSet::new(),
             people: BTreeMap::new(),
         });
@@ -236,19 +239,30 @@ impl Hub {
         self.rooms.get(room).map_or(0, |it| count(it.sessions.len()))
     }
 
-    /// Every room with a session here or a comment since the last call; starts a new count of
-    /// comments.
+    /// Whether the room is known and open.
+    #[must_use]
+    pub fn is_open(&self, room: &RoomId) -> bool {
+        self.rooms.get(room).is_some_and(|it| it.open)
+    }
+
+    /// Every room with a session here or a comment since the last call, and once more those that
+    /// have none any longer. Starts a new count of comments.
     pub fn gauges(&mut self) -> Vec<RoomGauge> {
-        let live =
-            self.rooms.iter_mut().filter(|(_, it)| !it.sessions.is_empty() || it.offered > 0);
-        live.map(|(id, room)| RoomGauge {
-            app: room.app,
-            room: id.clone(),
-            people: count(room.people.len()),
-            sessions: count(room.sessions.len()),
-            offered: std::mem::take(&mut room.offered),
-        })
-        .collect()
+        let mut gauges = Vec::new();
+        for (id, room) in &mut self.rooms {
+            let live = !room.sessions.is_empty() || room.offered > 0;
+            if live || room.told {
+                gauges.push(RoomGauge {
+                    app: room.app,
+                    room: id.clone(),
+                    people: count(room.people.len()),
+                    sessions: count(room.sessions.len()),
+                    offered: std::mem::take(&mut room.offered),
+                });
+            }
+            room.told = live;
+        }
+        gauges
     }
 }
 

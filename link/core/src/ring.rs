@@ -234,15 +234,14 @@ impl Ring {
             plain_before: self.plain,
             frames: Frames::new(&Downlink::Batch(batch).encode()),
         };
-        if let Some(protected) = protected {
-            let frames = if plain == 0 {
-                block.frames.clone()
-            } else {
-                Frames::new(&Downlink::Batch(protected).encode())
-            };
-            self.keep(Block { frames, ..block.clone() });
-        }
+        let kept = protected.map(|it| match plain {
+            0 => block.clone(),
+            _ => Block { frames: Frames::new(&Downlink::Batch(it).encode()), ..block.clone() },
+        });
         self.append(block);
+        if let Some(kept) = kept {
+            self.keep(kept);
+        }
         audience.wake()
     }
 

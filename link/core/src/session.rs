@@ -14,13 +14,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use proto::close::CloseCode;
 use proto::envelope::UplinkEntry;
-use proto::frame::{Ack, Close, Downlink, Hello, Join, Joined, Login, Refused, Report, Uplink};
-use proto::id::{AppId, Cid, RoomId, SessionId, ViewerId};
+use proto::frame::{Close, Downlink, Hello, Join, Joined, Login, Refused, Report, Uplink};
+use proto::id::{AppId, RoomId, SessionId, ViewerId};
 use proto::item::Role;
 use proto::time::{Mono, Wall};
 
 use crate::Now;
-use crate::bucket::{Bucket, Rate};
+use crate::bucket::Rate;
 use crate::hub::Member;
 use open::Open;
 
@@ -95,8 +95,6 @@ pub enum Input {
     Denied(Denial),
     /// The answer to [`Output::Join`].
     Joined(Joined),
-    /// What became of a comment.
-    Ack(Ack),
     /// The node ends the session.
     End(Close),
 }
@@ -188,11 +186,6 @@ impl Session {
             Input::Granted(grant) => self.granted(*grant, now),
             Input::Denied(denial) => self.denied(denial, now),
             Input::Joined(joined) => self.joined(joined, now),
-            Input::Ack(ack) => {
-                if self.is_open() {
-                    self.outputs.push_back(Output::Send(Downlink::Ack(ack)));
-                }
-            }
             Input::End(close) => self.end(close),
         }
     }

@@ -1,4 +1,6 @@
 //! Rings, cursors, skipping, switching and resuming, through an outbox.
+#![expect(clippy::unwrap_used, reason = "a test may stop at what it did not expect")]
+#![expect(clippy::wildcard_enum_match_arm, reason = "a test names what it expects")]
 
 use std::collections::BTreeSet;
 use std::time::Duration;

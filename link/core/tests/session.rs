@@ -1,4 +1,6 @@
 //! The session machine through its verbs, in virtual time.
+#![expect(clippy::unwrap_used, reason = "a test may stop at what it did not expect")]
+#![expect(clippy::wildcard_enum_match_arm, reason = "a test names what it expects")]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -305,7 +307,7 @@ fn limits() -> Arc<Limits> {
         phase: Duration::from_secs(5),
         silence: Duration::from_secs(60),
         heartbeat: Duration::from_secs(25),
-        frames: Rate { burst: 40, refill: Duration::from_millis(50) },
+        frames: Rate { burst: 40, per_s: 20 },
         frame_bytes_max: 65_536,
         suite: "P",
     })

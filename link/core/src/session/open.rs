@@ -2,11 +2,13 @@
 
 use super::login::not_allowed;
 use super::{
-    Ack, Bucket, Cid, Claim, CloseCode, Downlink, Duration, FLOOD_FRAMES_MAX, Grant, Join, Joined,
-    Limits, Login, Mono, Now, Output, Phase, RoomId, Session, SessionId, Uplink, UplinkEntry, Wall,
+    Claim, CloseCode, Downlink, Duration, FLOOD_FRAMES_MAX, Grant, Join, Joined, Limits, Login,
+    Mono, Now, Output, Phase, RoomId, Session, SessionId, Uplink, UplinkEntry, Wall,
 };
+use crate::bucket::Bucket;
 use proto::envelope::Act;
-use proto::frame::{Comment, Credential, JoinOutcome, LoginOk, Outcome};
+use proto::frame::{Ack, Comment, Credential, JoinOutcome, LoginOk, Outcome};
+use proto::id::Cid;
 use proto::time::millis;
 use proto::verdict::{Reason, Verdict};
 
