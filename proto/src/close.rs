@@ -2,13 +2,15 @@
 //!
 //! 3000–3499 come back (with jitter and the given delay), 3500–3999 do not.
 
+use serde::{Deserialize, Serialize};
+
 macro_rules! close_codes {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $word:literal;)+) => {
         /// Why a session ended or was not begun.
-        #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+        #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
         #[repr(u16)]
         pub enum CloseCode {
-            $($(#[$doc])* $name = $code,)+
+            $($(#[$doc])* #[serde(rename = $word)] $name = $code,)+
         }
 
         impl CloseCode {

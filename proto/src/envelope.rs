@@ -1,5 +1,7 @@
 //! What services say to each other on the bus. A record is one batch for one partition.
 
+use serde::{Deserialize, Serialize};
+
 use crate::close::CloseCode;
 use crate::frame::Outcome;
 use crate::heat::Heat;
@@ -9,7 +11,7 @@ use crate::time::Wall;
 use crate::verdict::Fate;
 
 /// `uplink.{unit}`: link to chatserver, partition by hash of (room, account).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UplinkBatch {
     /// Answers go there.
     pub node: NodeId,
@@ -18,7 +20,7 @@ pub struct UplinkBatch {
 }
 
 /// One act of a viewer in a room.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UplinkEntry {
     /// Whose session.
     pub session: SessionId,
@@ -39,7 +41,8 @@ pub struct UplinkEntry {
 }
 
 /// What a viewer did.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Act {
     /// Came in.
     Join,
@@ -64,7 +67,7 @@ pub enum Act {
 }
 
 /// `reply.{unit}`: chatserver to one link, partition by node.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReplyBatch {
     /// For which link.
     pub node: NodeId,
@@ -73,7 +76,8 @@ pub struct ReplyBatch {
 }
 
 /// An answer to one session.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Reply {
     /// What became of a comment.
     Ack {
@@ -94,14 +98,14 @@ pub enum Reply {
 }
 
 /// `accepted`: chatserver to broadcaster, partition by room.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AcceptedBatch {
     /// Admitted items.
     pub entries: Vec<Accepted>,
 }
 
 /// One admitted item.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Accepted {
     /// App of the room.
     pub app: AppId,
@@ -112,14 +116,14 @@ pub struct Accepted {
 }
 
 /// `sealed` (all events) and `downlink.{unit}` (flushes, seals, heat), partition by room.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoomBatch {
     /// What happened, in order per room.
     pub entries: Vec<RoomEntry>,
 }
 
 /// One event of a room.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoomEntry {
     /// App of the room.
     pub app: AppId,
@@ -130,11 +134,13 @@ pub struct RoomEntry {
 }
 
 /// What happened to a room.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RoomEvent {
     /// A gen was opened.
     Opened {
         /// Which.
+        #[serde(rename = "gen")]
         gen_no: Gen,
         /// Start of slot 0.
         epoch_ms: Wall,
@@ -144,6 +150,7 @@ pub enum RoomEvent {
     /// Items were given their places.
     Flush {
         /// Gen of the places.
+        #[serde(rename = "gen")]
         gen_no: Gen,
         /// Slot the flush belongs to.
         slot: SlotNo,
@@ -157,6 +164,7 @@ pub enum RoomEvent {
     /// A slot is complete and stored.
     Seal {
         /// Gen.
+        #[serde(rename = "gen")]
         gen_no: Gen,
         /// Which slot.
         slot: SlotNo,
@@ -176,6 +184,7 @@ pub enum RoomEvent {
         /// The new heat.
         heat: Heat,
         /// Gen of the switch.
+        #[serde(rename = "gen")]
         gen_no: Gen,
         /// First slot on the new path.
         slot: SlotNo,
@@ -185,7 +194,7 @@ pub enum RoomEvent {
 }
 
 /// `gauges`: once a second from each link.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkGauges {
     /// From.
     pub node: NodeId,
@@ -198,7 +207,7 @@ pub struct LinkGauges {
 }
 
 /// One room on one link.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct RoomGauge {
     /// App of the room.
     pub app: AppId,

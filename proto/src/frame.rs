@@ -8,6 +8,7 @@
 //! the length before it. Decoding goes through the verifier with the limits of [`crate::limits`].
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::close::CloseCode;
 use crate::head::Base;
@@ -21,7 +22,8 @@ use crate::verdict::Verdict;
 pub const PROTO_VERSION: u16 = 1;
 
 /// Client to server.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Uplink {
     /// First frame: what the client can.
     Hello(Hello),
@@ -58,7 +60,7 @@ pub enum Uplink {
 }
 
 /// What a client can.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
     /// The SDK's name, such as `barrage-rust`.
     pub sdk: String,
@@ -77,7 +79,7 @@ pub struct Hello {
 }
 
 /// Who it is and where it wants to be.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Login {
     /// Proof of permission.
     pub credential: Credential,
@@ -90,7 +92,8 @@ pub struct Login {
 }
 
 /// Proof of permission to connect.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Credential {
     /// A token from `enter`.
     Token(String),
@@ -99,7 +102,7 @@ pub enum Credential {
 }
 
 /// A wish to be in a room.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Join {
     /// Which.
     pub room: RoomId,
@@ -110,17 +113,19 @@ pub struct Join {
 }
 
 /// A place in a room's order.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
 pub struct Place {
     /// Gen.
+    #[serde(rename = "gen")]
     pub gen_no: Gen,
     /// Position in it.
     pub seq: Seq,
 }
 
 /// How a room's items reach a session.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq, Serialize, Deserialize)]
 #[repr(u8)]
+#[serde(rename_all = "snake_case")]
 pub enum Path {
     /// As the room's heat says.
     #[default]
@@ -132,7 +137,7 @@ pub enum Path {
 }
 
 /// A comment on its way in.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Comment {
     /// The sender's number for it.
     pub cid: Cid,
@@ -147,7 +152,7 @@ pub struct Comment {
 }
 
 /// How well segments arrived since the last report.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Segments asked for.
     pub fetches: u32,
@@ -160,7 +165,8 @@ pub struct Report {
 }
 
 /// Server to client.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Downlink {
     /// What was agreed.
     Welcome(Welcome),
@@ -197,7 +203,7 @@ pub enum Downlink {
 }
 
 /// What was agreed.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Welcome {
     /// Protocol version.
     pub proto: u16,
@@ -218,7 +224,7 @@ pub struct Welcome {
 }
 
 /// In.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoginOk {
     /// This session.
     pub session: SessionId,
@@ -235,7 +241,7 @@ pub struct LoginOk {
 }
 
 /// Answer to one join.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Joined {
     /// Which room.
     pub room: RoomId,
@@ -244,7 +250,8 @@ pub struct Joined {
 }
 
 /// In a room, or why not.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum JoinOutcome {
     /// In.
     In {
@@ -269,7 +276,8 @@ pub enum JoinOutcome {
 }
 
 /// What resume found.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Resumed {
     /// Nothing was asked.
     Fresh,
@@ -288,7 +296,7 @@ pub enum Resumed {
 }
 
 /// Not in.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Refused {
     /// Why.
     pub code: CloseCode,
@@ -301,11 +309,12 @@ pub struct Refused {
 }
 
 /// Items of one flush.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Batch {
     /// Where.
     pub room: RoomId,
     /// Gen of the places.
+    #[serde(rename = "gen")]
     pub gen_no: Gen,
     /// Slot the flush belongs to.
     pub slot: SlotNo,
@@ -316,11 +325,12 @@ pub struct Batch {
 }
 
 /// A slot is complete.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Seal {
     /// Where.
     pub room: RoomId,
     /// Gen.
+    #[serde(rename = "gen")]
     pub gen_no: Gen,
     /// Which slot.
     pub slot: SlotNo,
@@ -331,7 +341,7 @@ pub struct Seal {
 }
 
 /// What became of a comment.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Ack {
     /// Which.
     pub cid: Cid,
@@ -340,7 +350,8 @@ pub struct Ack {
 }
 
 /// What a sender learns about a comment.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Admission's word.
     Verdict(Verdict),
@@ -351,7 +362,8 @@ pub enum Outcome {
 }
 
 /// A room changed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Control {
     /// Push or segments, from this place on.
     Heat {
@@ -360,6 +372,7 @@ pub enum Control {
         /// The new heat.
         heat: Heat,
         /// Gen of the switch.
+        #[serde(rename = "gen")]
         gen_no: Gen,
         /// First slot on the new path.
         slot: SlotNo,
@@ -384,7 +397,7 @@ pub enum Control {
 }
 
 /// The server ends the session.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Close {
     /// Why.
     pub code: CloseCode,

@@ -6,7 +6,7 @@ use crate::id::{Gen, ItemId, SenderRef, Seq};
 use crate::time::Wall;
 
 /// Anything that can be shown in a room.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Item {
     /// Never used twice; a gift's id is a hash of app, room and idempotency key.
     pub id: ItemId,
@@ -23,7 +23,8 @@ pub struct Item {
 }
 
 /// What an item shows.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Body {
     /// Text a viewer sent.
     Comment {
@@ -178,7 +179,7 @@ pub enum Role {
 }
 
 /// An item with its place in a gen's order.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Placed {
     /// Position within the gen.
     pub seq: Seq,
@@ -187,9 +188,10 @@ pub struct Placed {
 }
 
 /// An item shown again, with the place it first had.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Repeat {
     /// Gen of its first showing.
+    #[serde(rename = "gen")]
     pub gen_no: Gen,
     /// Its place there.
     pub placed: Placed,

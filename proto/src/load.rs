@@ -1,5 +1,7 @@
 //! What a link node reports about itself, and a region's reports as one packed value.
 
+use serde::{Deserialize, Serialize};
+
 use crate::address::Address;
 use crate::id::{NodeId, UnitId};
 use crate::time::Wall;
@@ -7,7 +9,7 @@ use crate::time::Wall;
 /// One link node's load: an authenticated datagram, on change at most every 5 ms, else every 100 ms.
 ///
 /// On the wire: the FlatBuffer, then `HMAC-SHA-256(node secret, FlatBuffer)`, 32 bytes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadReport {
     /// From.
     pub node: NodeId,
@@ -26,7 +28,7 @@ pub struct LoadReport {
 }
 
 /// What a node carries.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Load {
     /// Sessions now.
     pub sessions: u32,
@@ -49,7 +51,7 @@ pub struct Load {
 }
 
 /// What the load table holds for a region: every live node's report, packed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RegionLoads {
     /// Which.
     pub region: String,

@@ -9,7 +9,7 @@ use crate::item::{Placed, Repeat};
 use crate::time::Wall;
 
 /// One slot of a room.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Segment {
     /// What a poller needs.
     pub header: Header,

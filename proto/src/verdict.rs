@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::id::{Gen, ItemId, Seq, SlotNo};
 
 /// What admission decided about a comment.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Everyone may see it, under this id.
     Admit(ItemId),
@@ -92,11 +93,13 @@ reasons! {
 }
 
 /// What became of an admitted item.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Fate {
     /// Shown.
     Sealed {
         /// Gen of its place.
+        #[serde(rename = "gen")]
         gen_no: Gen,
         /// Its place.
         seq: Seq,
