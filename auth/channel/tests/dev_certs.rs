@@ -1,4 +1,5 @@
 //! Development certificates: made once, reused, and made anew when they are no longer good.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -21,7 +21,7 @@ use crate::mac::{self, Alg};
 use crate::resume;
 use crate::token::{self, Claims, KeyName, KeySource, NoKey};
 
-pub use link::LinkKeyring;
+pub use link::{LinkKeyring, TOKEN_KEYS_MAX};
 
 /// Farthest epoch ahead that is kept; a fact beyond it is refused.
 pub const AHEAD_MAX: u32 = 16;
@@ -221,6 +221,13 @@ impl Keyring {
             }
         }
         LinkKeys { interval_s: self.interval_s, tokens, resumes }
+    }
+
+    /// How many token keys [`Keyring::link_keys`] would give.
+    #[must_use]
+    pub fn link_keys_count(&self, addresses: usize, apps: usize) -> usize {
+        let keys: usize = self.epochs.values().map(|it| it.keys.len()).sum();
+        keys.saturating_mul(addresses).saturating_mul(apps)
     }
 
     fn check_interval(&self, found: u32) -> Result<(), KeyError> {

@@ -3,6 +3,7 @@
 
 pub mod app;
 pub mod derive;
+pub mod epochs;
 pub mod keyring;
 pub mod mac;
 pub mod node;

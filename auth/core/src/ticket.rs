@@ -255,9 +255,11 @@ fn rooms(room: Option<String>, rooms: Vec<String>) -> Result<Rooms, TicketRefusa
 }
 
 fn refusal(error: &Error) -> TicketRefusal {
-    match error.kind() {
-        ErrorKind::InvalidAlgorithm | ErrorKind::InvalidAlgorithmName => TicketRefusal::WrongAlg,
-        ErrorKind::InvalidSignature => TicketRefusal::WrongSignature,
-        _ => TicketRefusal::Malformed,
+    if matches!(error.kind(), ErrorKind::InvalidAlgorithm) {
+        TicketRefusal::WrongAlg
+    } else if matches!(error.kind(), ErrorKind::InvalidSignature) {
+        TicketRefusal::WrongSignature
+    } else {
+        TicketRefusal::Malformed
     }
 }

@@ -20,7 +20,35 @@ metrics! {
     HTTP_CONNECTIONS = Gauge "http_connections" ["service"] "HTTP connections open.";
     HTTP_CONNECTIONS_ENDED_TOTAL = Counter "http_connections_ended_total" ["service", "why"] "HTTP connections that the server ended: full, handshake, silent, protocol.";
 
+    AUTH_KEY_ANSWERS_TOTAL = Counter "auth_key_answers_total" ["keys", "outcome"] "Requests for keys of links and for masters: ok, or the problem's code.";
+    AUTH_EPOCHS_PUBLISHED_TOTAL = Counter "auth_epochs_published_total" [] "Epoch facts that the bus took.";
+    AUTH_PUBLISH_FAILURES_TOTAL = Counter "auth_publish_failures_total" [] "Epoch facts that the bus did not take, or too late.";
+    AUTH_FACTS_REFUSED_TOTAL = Counter "auth_facts_refused_total" [] "Facts on control that are damaged or of another interval.";
+    AUTH_HORIZON_SECONDS = Gauge "auth_horizon_seconds" [] "How long tokens can be minted and verified without another epoch.";
+    AUTH_EPOCH_ALG = Gauge "auth_epoch_alg" [] "Token algorithm of the running epoch: 1 HMAC-SHA-256, 2 HMAC-SM3, 3 HMAC-SHA-512/256; 0 unknown.";
+
     LINK_SESSIONS = Gauge "link_sessions" [] "Sessions logged in.";
+    LINK_HANDSHAKES = Gauge "link_handshakes" [] "Connections before login.";
+    LINK_TURNED_AWAY_TOTAL = Counter "link_turned_away_total" ["why"] "Connections closed before a frame was read: full, address, handshake.";
+    LINK_LOGINS_TOTAL = Counter "link_logins_total" ["outcome"] "Logins by outcome: ok, or why the credential was refused.";
+    LINK_CLOSES_TOTAL = Counter "link_closes_total" ["code"] "Conversations ended by the node, by close code.";
+    LINK_FRAMES_TOTAL = Counter "link_frames_total" [] "Frames from clients.";
+    LINK_WRITES_TOTAL = Counter "link_writes_total" [] "Writes to sockets.";
+    LINK_WRITTEN_BYTES_TOTAL = Counter "link_written_bytes_total" [] "Bytes written to sockets, before encryption.";
+    LINK_SKIPPED_ITEMS_TOTAL = Counter "link_skipped_items_total" [] "Items left out for sessions that read too slowly.";
+    LINK_OUTBOX_BYTES = Gauge "link_outbox_bytes" [] "Bytes handed to sessions and not yet written.";
+    LINK_RING_BYTES = Gauge "link_ring_bytes" [] "Bytes of recent frames kept for all rooms, in one framing.";
+    LINK_FLUSHES_TOTAL = Counter "link_flushes_total" [] "Flushes taken in from the bus.";
+    LINK_BUSY_ACTS_TOTAL = Counter "link_busy_acts_total" [] "Acts that the bus did not take.";
+    LINK_DROPPED_COMMENTS_TOTAL = Counter "link_dropped_comments_total" ["reason"] "Comments answered by the node itself, by reason.";
+    LINK_LEAVES_WAITING = Gauge "link_leaves_waiting" [] "Leaves not yet told to chatservers.";
+    LINK_LEAVES_UNTOLD_TOTAL = Counter "link_leaves_untold_total" [] "Leaves given up because too many waited.";
+    LINK_KEYS_HORIZON_SECONDS = Gauge "link_keys_horizon_seconds" [] "How long logins survive without the auth service.";
+    LINK_KEY_FETCHES_TOTAL = Counter "link_key_fetches_total" ["outcome"] "Fetches of keys from the auth service: ok, failed.";
+    LINK_LOAD_REPORTS_TOTAL = Counter "link_load_reports_total" [] "Load reports sent, each to every collector.";
+    LINK_LOST_RECORDS_TOTAL = Counter "link_lost_records_total" ["topic"] "Records that left the bus before the node read them.";
+    LINK_DAMAGED_RECORDS_TOTAL = Counter "link_damaged_records_total" [] "Records from the bus that could not be decoded.";
+    LINK_VIEWER_FETCHES_TOTAL = Counter "link_viewer_fetches_total" ["outcome"] "Segments that viewers report: fetched, failed, missed.";
 
     GSLB_ANSWERS_TOTAL = Counter "gslb_answers_total" ["outcome"] "Answers: assigned, renewed; or read-only because the fleet is full, none_live, no_transport.";
     GSLB_REFUSALS_TOTAL = Counter "gslb_refusals_total" ["reason"] "Questions refused, by the problem's code.";
@@ -31,4 +59,21 @@ metrics! {
     GSLB_MASTERS_FETCHES_TOTAL = Counter "gslb_masters_fetches_total" ["outcome"] "Fetches of the master keys: ok, failed.";
     GSLB_KEYS_HORIZON_SECONDS = Gauge "gslb_keys_horizon_seconds" [] "How long tokens can be minted without another epoch.";
     GSLB_FACTS_REFUSED_TOTAL = Counter "gslb_facts_refused_total" ["kind"] "Facts on control that were not taken: malformed, epoch, skipped.";
+
+    CHATSERVER_COMMENTS_TOTAL = Counter "chatserver_comments_total" ["verdict"] "Verdicts told to senders: admit, shadow, or the reason of the refusal.";
+    CHATSERVER_ACTS_TOTAL = Counter "chatserver_acts_total" ["act"] "Other acts of viewers: join, leave, like.";
+    CHATSERVER_FATES_TOLD_TOTAL = Counter "chatserver_fates_told_total" ["fate"] "Admitted comments whose senders were told that they were merged or shed.";
+    CHATSERVER_UPLINK_AGE_SECONDS = Histogram "chatserver_uplink_age_seconds" [] "Age of uplink records when they are judged.";
+    CHATSERVER_TURN_SECONDS = Histogram "chatserver_turn_seconds" [] "Time from taking uplink records to their results being on the bus.";
+    CHATSERVER_RECORDS_DAMAGED_TOTAL = Counter "chatserver_records_damaged_total" [] "Bus records that could not be decoded and were passed over.";
+    CHATSERVER_RECORDS_SKIPPED_TOTAL = Counter "chatserver_records_skipped_total" [] "Bus records that were gone before they were read.";
+    CHATSERVER_BUS_AWAY_TOTAL = Counter "chatserver_bus_away_total" [] "Publishes that the bus did not answer in time.";
+    CHATSERVER_ROOMS = Gauge "chatserver_rooms" [] "Rooms known.";
+    CHATSERVER_ITEMS_ASKED = Gauge "chatserver_items_asked" [] "Admitted comments whose fate is not known yet.";
+    CHATSERVER_FACTS_IGNORED = Gauge "chatserver_facts_ignored" [] "Facts ignored since the start because too many rooms are known.";
+    CHATSERVER_GIFTS_TOTAL = Counter "chatserver_gifts_total" ["lane", "outcome"] "Gifts and notices asked for: accepted, repeated, reused (key with other content), over_share.";
+    CHATSERVER_JOURNAL_OPEN_ENTRIES = Gauge "chatserver_journal_open_entries" [] "Acknowledged gifts and notices not known to be shown, in the partitions this process keeps.";
+    CHATSERVER_JOURNAL_REPUBLISHED_TOTAL = Counter "chatserver_journal_republished_total" [] "Open journal entries published again.";
+    CHATSERVER_JOURNAL_CLOSED_TOTAL = Counter "chatserver_journal_closed_total" [] "Journal entries closed.";
+    CHATSERVER_REQUESTS_TOTAL = Counter "chatserver_requests_total" ["status"] "Requests of the business API, by status.";
 }

@@ -17,7 +17,7 @@ use crate::resume;
 use crate::token::{self, Claims, KeyName, KeySource, NoKey};
 
 /// Token keys of one link: 9 epochs × 2 masters × 20 addresses × 180 apps, about 250 bytes each.
-const TOKEN_KEYS_MAX: usize = 65_536;
+pub const TOKEN_KEYS_MAX: usize = 65_536;
 /// Resume keys of one link.
 const RESUME_KEYS_MAX: usize = 1024;
 
