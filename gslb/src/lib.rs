@@ -1,1 +1,34 @@
-//! gslb.
+//! Where viewers connect: hears the loads of all link nodes, answers `POST /v1/enter`.
+//!
+//! Tasks keep what is known up to date: the collector packs load reports into the load table, the
+//! sync plans a snapshot from it every few milliseconds, others follow `control` and fetch the
+//! master keys. An answer reads what is known and waits for nobody.
+#![deny(missing_docs)]
+
+pub mod config;
+pub mod table;
+
+mod collector;
+mod control;
+mod enter;
+mod keys;
+mod known;
+mod rate;
+mod service;
+mod sync;
+mod watch;
+
+use std::time::Duration;
+
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+pub use config::Config;
+pub use service::{Parts, Service};
+pub use table::{LoadTable, MemoryTable};
+
+/// A timer that leaves out the ticks it was too late for. 0 counts as 1.
+fn every(ms: u32) -> Interval {
+    let mut timer = interval(Duration::from_millis(ms.max(1).into()));
+    timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    timer
+}

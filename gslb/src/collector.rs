@@ -1,0 +1,241 @@
+//! Load reports in, one packed value per region out.
+//!
+//! A datagram counts if its MAC was made with the secret of the link node it names. Whatever else
+//! arrives is counted and forgotten.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use auth_core::node::{NodeRole, NodeSecret};
+use gslb_core::fleet::{Fleet, Heard, Output, Refusal};
+use hmac::digest::KeyInit;
+use hmac::{Hmac, Mac};
+use kit::clock::Clock;
+use kit::meter::{Meter, list};
+use prometheus::IntCounter;
+use proto::id::NodeId;
+use proto::limits::REPORT_BYTES_MAX;
+use proto::load::LoadReport;
+use proto::time::Mono;
+use sha2::Sha256;
+use tokio::net::UdpSocket;
+use tokio::sync::watch;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+
+use crate::config;
+use crate::table::{LoadTable, Value};
+
+/// Bytes of a report's MAC.
+const MAC_BYTES: usize = 32;
+/// Datagrams taken in a row before the timer is looked at again.
+const DATAGRAMS_PER_TURN: usize = 64;
+/// Time for one write to the table; the next value is there long before.
+const PUT_MAX: Duration = Duration::from_millis(500);
+
+/// Receives reports and packs them.
+#[derive(Debug)]
+pub(crate) struct Collector {
+    socket: UdpSocket,
+    config: config::Collector,
+    clock: Clock,
+    secrets: Secrets,
+    fleet: Fleet,
+    counts: Counts,
+    /// To the writer: the newest values only.
+    packed: watch::Sender<Vec<Value>>,
+    /// Fleet version and time of the last pack.
+    last: (u64, Mono),
+}
+
+/// What link nodes sign with.
+#[derive(Debug)]
+struct Secrets(BTreeMap<NodeId, Hmac<Sha256>>);
+
+/// Why a datagram does not count.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Unheard {
+    TooLarge,
+    Malformed,
+    UnknownNode,
+    WrongMac,
+    Refused(Refusal),
+}
+
+#[derive(Debug)]
+struct Counts {
+    joined: IntCounter,
+    renewed: IntCounter,
+    too_large: IntCounter,
+    malformed: IntCounter,
+    unknown_node: IntCounter,
+    wrong_mac: IntCounter,
+    replayed: IntCounter,
+    addresses: IntCounter,
+    nodes_max: IntCounter,
+    region_max: IntCounter,
+}
+
+impl Collector {
+    pub(crate) fn new(
+        socket: UdpSocket,
+        config: config::Collector,
+        nodes: &[NodeSecret],
+        fleet: Fleet,
+        clock: Clock,
+        meter: &Meter,
+    ) -> Self {
+        Self {
+            socket,
+            config,
+            secrets: Secrets::new(nodes),
+            fleet,
+            counts: Counts::new(meter),
+            packed: watch::Sender::default(),
+            last: (0, clock.mono()),
+            clock,
+        }
+    }
+
+    /// Where the packed values appear.
+    pub(crate) fn packed(&self) -> watch::Receiver<Vec<Value>> {
+        self.packed.subscribe()
+    }
+
+    /// Collects until `shutdown`.
+    pub(crate) async fn collect(mut self, shutdown: CancellationToken) -> anyhow::Result<()> {
+        // One byte more than the longest datagram, so that a longer one is seen to be longer.
+        let mut buffer = [0; REPORT_BYTES_MAX + MAC_BYTES + 1];
+        let mut timer = crate::every(self.config.pack_ms);
+        timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                () = shutdown.cancelled() => return Ok(()),
+                _ = timer.tick() => self.pack(),
+                received = self.socket.recv_from(&mut buffer) => self.receive(received, &mut buffer),
+            }
+        }
+    }
+
+    /// Handles the datagram in the buffer, and those that came meanwhile.
+    fn receive(
+        &mut self,
+        mut received: io::Result<(usize, std::net::SocketAddr)>,
+        buffer: &mut [u8],
+    ) {
+        for _ in 0..DATAGRAMS_PER_TURN {
+            // An ICMP error of an earlier datagram comes up here and means nothing to us.
+            let Ok((bytes, _)) = received else {
+                return;
+            };
+            let heard = self.hear(&buffer[..bytes]);
+            self.counts.of(heard).inc();
+            received = self.socket.try_recv_from(buffer);
+        }
+    }
+
+    fn hear(&mut self, datagram: &[u8]) -> Result<Heard, Unheard> {
+        let report = self.secrets.open(datagram)?;
+        self.fleet.handle(report, self.clock.mono()).map_err(Unheard::Refused)
+    }
+
+    /// Passes the loads on if something changed, or nothing has for long.
+    fn pack(&mut self) {
+        let now = self.clock.mono();
+        self.fleet.tick(now);
+        while let Some(output) = self.fleet.poll() {
+            match output {
+                Output::Joined(node) => tracing::info!(%node, "a link node reports"),
+                Output::Expired(node) => tracing::warn!(%node, "a link node fell silent"),
+            }
+        }
+        let idle = now.since(self.last.1) >= Duration::from_millis(self.config.idle_ms.into());
+        if self.fleet.version() != self.last.0 || idle {
+            self.last = (self.fleet.version(), now);
+            let packed = self.fleet.pack(self.clock.wall()).into_iter();
+            let values = packed.map(|it| Value { bytes: it.encode(), region: it.region.into() });
+            self.packed.send_replace(values.collect());
+        }
+    }
+}
+
+/// Writes packed values to the table until their sender is gone; a slow table gets the newest.
+pub(crate) async fn write(
+    mut packed: watch::Receiver<Vec<Value>>,
+    table: Arc<dyn LoadTable>,
+    meter: Meter,
+) -> anyhow::Result<()> {
+    let failures = meter.counter(list::GSLB_TABLE_FAILURES_TOTAL, &["put"]);
+    while packed.changed().await.is_ok() {
+        let values = packed.borrow_and_update().clone();
+        match tokio::time::timeout(PUT_MAX, table.put(values)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "loads could not be written");
+                failures.inc();
+            }
+            Err(_) => failures.inc(),
+        }
+    }
+    Ok(())
+}
+
+impl Secrets {
+    fn new(nodes: &[NodeSecret]) -> Self {
+        let links = nodes.iter().filter(|it| it.role == NodeRole::Link);
+        let keyed = links.map(|it| {
+            let key = Hmac::new_from_slice(it.secret.expose().as_bytes());
+            (it.node, key.expect("HMAC takes keys of any length"))
+        });
+        Self(keyed.collect())
+    }
+
+    /// The report in a datagram, if its node signed it.
+    fn open(&self, datagram: &[u8]) -> Result<LoadReport, Unheard> {
+        if datagram.len() > REPORT_BYTES_MAX + MAC_BYTES {
+            return Err(Unheard::TooLarge);
+        }
+        let (signed, mac) = datagram.split_last_chunk::<MAC_BYTES>().ok_or(Unheard::Malformed)?;
+        let report = LoadReport::decode(signed).map_err(|_| Unheard::Malformed)?;
+        let key = self.0.get(&report.node).ok_or(Unheard::UnknownNode)?;
+        let checked = key.clone().chain_update(signed).verify_slice(mac);
+        checked.map_err(|_| Unheard::WrongMac)?;
+        Ok(report)
+    }
+}
+
+impl Counts {
+    fn new(meter: &Meter) -> Self {
+        let count = |outcome| meter.counter(list::GSLB_DATAGRAMS_TOTAL, &[outcome]);
+        Self {
+            joined: count("joined"),
+            renewed: count("renewed"),
+            too_large: count("too_large"),
+            malformed: count("malformed"),
+            unknown_node: count("unknown_node"),
+            wrong_mac: count("wrong_mac"),
+            replayed: count("replayed"),
+            addresses: count("addresses"),
+            nodes_max: count("nodes_max"),
+            region_max: count("region_max"),
+        }
+    }
+
+    const fn of(&self, heard: Result<Heard, Unheard>) -> &IntCounter {
+        match heard {
+            Ok(Heard::Joined) => &self.joined,
+            Ok(Heard::Renewed) => &self.renewed,
+            Err(Unheard::TooLarge) => &self.too_large,
+            Err(Unheard::Malformed) => &self.malformed,
+            Err(Unheard::UnknownNode) => &self.unknown_node,
+            Err(Unheard::WrongMac) => &self.wrong_mac,
+            Err(Unheard::Refused(Refusal::Replayed)) => &self.replayed,
+            Err(Unheard::Refused(Refusal::Addresses)) => &self.addresses,
+            Err(Unheard::Refused(Refusal::NodesMax)) => &self.nodes_max,
+            Err(Unheard::Refused(Refusal::RegionMax)) => &self.region_max,
+        }
+    }
+}

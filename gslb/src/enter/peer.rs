@@ -1,0 +1,68 @@
+//! Whose question it is, behind a known number of proxies.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::http::HeaderMap;
+
+/// The client's address: the n-th from the right of `X-Forwarded-For` for n trusted hops, else
+/// the socket's peer.
+///
+/// Everything further left was written by the client itself and means nothing. Where fewer hops
+/// wrote, or something that is no address, it is the socket's peer.
+pub(crate) fn address(peer: SocketAddr, headers: &HeaderMap, trusted_hops: u32) -> IpAddr {
+    let socket = peer.ip().to_canonical();
+    let Some(skipped) = trusted_hops.checked_sub(1) else {
+        return socket;
+    };
+    let fields = headers.get_all("x-forwarded-for").iter().rev();
+    let mut hops = fields.flat_map(|it| it.as_bytes().rsplit(|&byte| byte == b','));
+    let hop = hops.nth(skipped as usize).and_then(|it| parse(std::str::from_utf8(it).ok()?));
+    hop.map_or(socket, |it| it.to_canonical())
+}
+
+/// Proxies write an address, some with a port.
+fn parse(hop: &str) -> Option<IpAddr> {
+    let hop = hop.trim();
+    hop.parse().ok().or_else(|| Some(hop.parse::<SocketAddr>().ok()?.ip()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_trusted_hops_the_header_means_nothing() {
+        check(0, &["203.0.113.9"], "192.0.2.1");
+    }
+
+    #[test]
+    fn the_nth_from_the_right_counts() {
+        check(1, &["6.6.6.6, 203.0.113.9"], "203.0.113.9");
+        check(2, &["6.6.6.6, 203.0.113.9, 198.51.100.1"], "203.0.113.9");
+        check(2, &["6.6.6.6, 203.0.113.9", "198.51.100.1"], "203.0.113.9");
+        check(1, &["6.6.6.6,[2001:db8::1]:443"], "2001:db8::1");
+        check(1, &["203.0.113.9:5000"], "203.0.113.9");
+        check(1, &["::ffff:203.0.113.9"], "203.0.113.9");
+    }
+
+    #[test]
+    fn what_is_missing_or_no_address_is_the_socket() {
+        check(1, &[], "192.0.2.1");
+        check(3, &["6.6.6.6, 203.0.113.9"], "192.0.2.1");
+        check(1, &["6.6.6.6, unknown"], "192.0.2.1");
+        check(1, &["6.6.6.6, "], "192.0.2.1");
+        check(u32::MAX, &["6.6.6.6"], "192.0.2.1");
+    }
+
+    fn check(trusted_hops: u32, fields: &[&str], expected: &str) {
+        let mut headers = HeaderMap::new();
+        for field in fields {
+            headers.append("x-forwarded-for", field.parse().unwrap());
+        }
+        let peer = "[::ffff:192.0.2.1]:999".parse().unwrap();
+
+        let found = address(peer, &headers, trusted_hops);
+
+        assert_eq!(found, expected.parse::<IpAddr>().unwrap(), "{trusted_hops} {fields:?}");
+    }
+}

@@ -1,0 +1,100 @@
+//! Why `enter` said no, as a problem document.
+
+use auth_core::ticket::TicketRefusal;
+use axum::http::StatusCode;
+use kit::problem::Problem;
+use proto::time::Wall;
+
+/// When to ask again after something inside was missing.
+const RETRY_AFTER_MS: u32 = 1_000;
+
+/// Why `enter` said no.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("the question is not the JSON that it should be")]
+    Malformed,
+    #[error("the question is too long")]
+    TooLarge,
+    #[error("the device's name has 1 to 32 printable characters")]
+    Device,
+    #[error("the API key is unknown")]
+    ApiKey,
+    #[error("only a business server with its API key may name a client's address")]
+    ApiKeyMissing,
+    #[error("the ticket is of another app than the API key")]
+    OtherApp,
+    #[error("too many questions from this address")]
+    RateLimited { retry_after_ms: u32 },
+    #[error(transparent)]
+    Ticket(#[from] TicketRefusal),
+    #[error("no node under lease has this address")]
+    UnknownAddress,
+    #[error("there are no keys to mint tokens with")]
+    NoKeys,
+    #[error("there is neither an address nor a segment base to go to")]
+    Nowhere,
+    #[error("there is nothing at this path")]
+    NotFound,
+    #[error("this path takes POST")]
+    Method,
+}
+
+impl Refusal {
+    /// The stable word for programs and metrics.
+    pub(crate) const fn code(&self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed",
+            Self::TooLarge => "too_large",
+            Self::Device => "device",
+            Self::ApiKey => "api_key_unknown",
+            Self::ApiKeyMissing => "api_key_missing",
+            Self::OtherApp => "other_app",
+            Self::RateLimited { .. } => "rate_limited",
+            Self::Ticket(refusal) => refusal.code(),
+            Self::UnknownAddress => "unknown_address",
+            Self::NoKeys => "no_keys",
+            Self::Nowhere => "nowhere",
+            Self::NotFound => "not_found",
+            Self::Method => "method",
+        }
+    }
+
+    pub(crate) fn problem(&self, now: Wall) -> Problem {
+        let status = StatusCode::from_u16(self.status());
+        let status = status.expect("the statuses below and those of tickets are valid");
+        Problem::new(status, self.code(), self.to_string())
+            .retry_after_ms(self.retry_after_ms())
+            .server_ms(now)
+    }
+
+    const fn status(&self) -> u16 {
+        match self {
+            Self::Malformed | Self::Device => 400,
+            Self::ApiKey => 401,
+            Self::ApiKeyMissing | Self::OtherApp => 403,
+            Self::UnknownAddress | Self::NotFound => 404,
+            Self::Method => 405,
+            Self::TooLarge => 413,
+            Self::RateLimited { .. } => 429,
+            Self::Ticket(refusal) => refusal.status(),
+            Self::NoKeys | Self::Nowhere => 503,
+        }
+    }
+
+    const fn retry_after_ms(&self) -> u32 {
+        match self {
+            Self::RateLimited { retry_after_ms } => *retry_after_ms,
+            Self::NoKeys | Self::Nowhere => RETRY_AFTER_MS,
+            Self::Malformed
+            | Self::TooLarge
+            | Self::Device
+            | Self::ApiKey
+            | Self::ApiKeyMissing
+            | Self::OtherApp
+            | Self::Ticket(_)
+            | Self::UnknownAddress
+            | Self::NotFound
+            | Self::Method => 0,
+        }
+    }
+}
