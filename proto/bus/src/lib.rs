@@ -4,12 +4,15 @@
 //! two ways to read, written once on top of it.
 #![deny(missing_docs)]
 
+pub mod fault;
 pub mod group;
 pub mod lease;
 pub mod memory;
 pub mod tail;
 pub mod topic;
 
+#[cfg(test)]
+mod contract;
 mod reads;
 
 use std::fmt::Debug;
@@ -21,6 +24,7 @@ use futures_util::future::BoxFuture;
 use proto::id::Term;
 use proto::time::Wall;
 
+pub use fault::{Fault, FaultyBus};
 pub use group::{Group, GroupConfig, GroupEvent};
 pub use lease::{Lease, LeaseConfig, LeaseEvent};
 pub use memory::{Limits, MemoryBus};

@@ -184,3 +184,18 @@ impl Bus for MemoryBus {
 fn pick(shelves: &[Shelf], partition: PartitionNo) -> Option<&Shelf> {
     shelves.get(partition.0 as usize)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract;
+
+    #[tokio::test]
+    async fn memory_keeps_the_contract() {
+        contract::check(|| {
+            let limits = Limits { records_max: contract::RECORDS_MAX, ..Limits::default() };
+            MemoryBus::new(Clock::system(), limits)
+        })
+        .await;
+    }
+}

@@ -227,3 +227,6 @@ impl Partition {
 fn bytes_of(key: Option<&Arc<str>>, value: usize) -> usize {
     key.map_or(0, |it| it.len()) + value + RECORD_OVERHEAD_BYTES
 }
+
+#[cfg(test)]
+mod tests;

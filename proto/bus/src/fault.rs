@@ -1,0 +1,187 @@
+//! A bus that fails on command: for tests and drills.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::sync::watch;
+
+use crate::{At, Bus, Offset, PartitionNo, Publish, PublishError, ReadError, Record, Topic};
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Fault {
+    /// Nothing.
+    #[default]
+    None,
+    /// Records are refused as [`PublishError::Busy`]; reading works.
+    Busy,
+    /// Every call answers that the bus is away.
+    Away,
+    /// No call answers, as when the peer is stopped; they go on when the fault ends.
+    Silent,
+    /// Every call takes this much longer.
+    Slow(Duration),
+    /// Every call to publish loses its records and says that they were taken.
+    Lossy,
+}
+
+/// The wrapper. Clones of the `Arc` share the switch.
+#[derive(Debug)]
+pub struct FaultyBus {
+    bus: Arc<dyn Bus>,
+    fault: watch::Sender<Fault>,
+}
+
+impl FaultyBus {
+    /// Around `bus`, working.
+    #[must_use]
+    pub fn new(bus: Arc<dyn Bus>) -> Arc<Self> {
+        Arc::new(Self { bus, fault: watch::Sender::default() })
+    }
+
+    /// Breaks it, or mends it with [`Fault::None`]. Calls in progress are concerned too.
+    pub fn set(&self, fault: Fault) {
+        self.fault.send_replace(fault);
+    }
+
+    async fn publish_or_fail(&self, records: Vec<Publish>) -> Vec<Result<Offset, PublishError>> {
+        let count = records.len();
+        match self.speak().await {
+            Fault::Busy => vec![Err(PublishError::Busy); count],
+            Fault::Away => vec![Err(PublishError::Away); count],
+            Fault::Lossy => vec![Ok(Offset(0)); count],
+            Fault::None | Fault::Silent | Fault::Slow(_) => self.bus.publish(records).await,
+        }
+    }
+
+    async fn ask<'a, T>(
+        &'a self,
+        call: impl Fn() -> BoxFuture<'a, Result<T, ReadError>>,
+    ) -> Result<T, ReadError> {
+        let mut fault = self.fault.subscribe();
+        loop {
+            if self.speak().await == Fault::Away {
+                return Err(ReadError::Away);
+            }
+            tokio::select! {
+                answer = call() => return answer,
+                _ = fault.changed() => {}
+            }
+        }
+    }
+
+    /// Waits as the fault has it; then tells which one it is.
+    async fn speak(&self) -> Fault {
+        let mut fault = self.fault.subscribe();
+        // The sender is in `self`, so waiting for it cannot fail.
+        let now = fault.wait_for(|it| *it != Fault::Silent).await.map_or(Fault::None, |it| *it);
+        if let Fault::Slow(by) = now {
+            tokio::time::sleep(by).await;
+        }
+        now
+    }
+}
+
+impl Bus for FaultyBus {
+    fn publish(&self, records: Vec<Publish>) -> BoxFuture<'_, Vec<Result<Offset, PublishError>>> {
+        self.publish_or_fail(records).boxed()
+    }
+
+    fn read(
+        &self,
+        topic: Topic,
+        partition: PartitionNo,
+        from: Offset,
+        records_max: usize,
+        wait: Duration,
+    ) -> BoxFuture<'_, Result<Vec<Record>, ReadError>> {
+        let call = move || self.bus.read(topic.clone(), partition, from, records_max, wait);
+        self.ask(call).boxed()
+    }
+
+    fn locate(
+        &self,
+        topic: Topic,
+        partition: PartitionNo,
+        at: At,
+    ) -> BoxFuture<'_, Result<Offset, ReadError>> {
+        self.ask(move || self.bus.locate(topic.clone(), partition, at.clone())).boxed()
+    }
+
+    fn commit(
+        &self,
+        group: Arc<str>,
+        topic: Topic,
+        partition: PartitionNo,
+        next: Offset,
+    ) -> BoxFuture<'_, Result<(), ReadError>> {
+        let call = move || self.bus.commit(Arc::clone(&group), topic.clone(), partition, next);
+        self.ask(call).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kit::clock::Clock;
+
+    use super::*;
+    use crate::memory::{Limits, MemoryBus};
+    use crate::tail::{Tail, Tailed};
+    use crate::topic;
+
+    #[tokio::test]
+    async fn a_tail_survives_two_losses_of_the_bus() {
+        let (bus, mut tail) = tailed().await;
+
+        for _ in 0..2 {
+            bus.set(Fault::Away);
+            assert_eq!(tail.next(10).await.unwrap_err(), ReadError::Away);
+            assert_eq!(publish(&bus).await, Err(PublishError::Away));
+
+            bus.set(Fault::None);
+            publish(&bus).await.unwrap();
+            assert!(matches!(tail.next(10).await.unwrap(), Tailed::Records(it) if it.len() == 1));
+        }
+    }
+
+    #[tokio::test]
+    async fn each_fault_shows_in_its_own_way() {
+        let (bus, mut tail) = tailed().await;
+
+        bus.set(Fault::Busy);
+        assert_eq!(publish(&bus).await, Err(PublishError::Busy));
+
+        bus.set(Fault::Lossy);
+        assert!(publish(&bus).await.is_ok());
+
+        bus.set(Fault::Silent);
+        assert!(publish(&bus).now_or_never().is_none());
+        assert!(tail.next(10).now_or_never().is_none());
+
+        bus.set(Fault::Slow(Duration::from_millis(1)));
+        assert_eq!(publish(&bus).await, Ok(Offset(0)));
+        assert!(matches!(tail.next(10).await.unwrap(), Tailed::Records(it) if it.len() == 1));
+    }
+
+    async fn tailed() -> (Arc<FaultyBus>, Tail) {
+        let bus = FaultyBus::new(MemoryBus::new(Clock::system(), Limits::default()));
+        let shared: Arc<dyn Bus> = Arc::<FaultyBus>::clone(&bus);
+        let tail = Tail::open(shared, topic::sealed(), vec![PartitionNo(3)], At::End);
+        let tail = tail.await.unwrap();
+        (bus, tail)
+    }
+
+    async fn publish(bus: &FaultyBus) -> Result<Offset, PublishError> {
+        let value = "value".into();
+        let record = Publish {
+            topic: topic::sealed(),
+            partition: PartitionNo(3),
+            term: None,
+            key: None,
+            value,
+        };
+        bus.publish(vec![record]).await[0]
+    }
+}
