@@ -1,1 +1,1 @@
-//! Structure as tests: see tests/.
+//! Structure as tests: `cargo tidy` runs `ops/tidy/tests/tidy`. There is nothing to import.

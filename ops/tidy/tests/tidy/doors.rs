@@ -1,0 +1,152 @@
+//! Outside libraries have one door each: the place that may name them, so that they can be
+//! replaced there.
+
+use crate::nothing_wrong;
+use crate::tree::{Source, has_word, sources};
+use crate::workspace::{Package, packages};
+
+/// A library and the files or folders that may name it.
+struct Door {
+    library: &'static str,
+    /// The packages whose manifests may name it.
+    packages: &'static [&'static str],
+    /// Paths from the root; a folder ends in a slash.
+    places: &'static [&'static str],
+    /// At most this many files of each package.
+    files_max: usize,
+}
+
+const fn door(
+    library: &'static str,
+    packages: &'static [&'static str],
+    places: &'static [&'static str],
+) -> Door {
+    Door { library, packages, places, files_max: usize::MAX }
+}
+
+const DOORS: &[Door] = &[
+    door("flatbuffers", &["proto"], &["proto/src/codec.rs", "proto/src/codec/", "proto/tests/"]),
+    door("rdkafka", &["bus"], &["proto/bus/src/kafka.rs"]),
+    door("redis", &["kit"], &["kit/src/redis.rs"]),
+    door("aws-sdk-s3", &["broadcaster"], &["broadcaster/src/store/s3.rs"]),
+    door("rustls", &["channel"], &["auth/channel/"]),
+    door("tokio-rustls", &["channel"], &["auth/channel/"]),
+    door("rcgen", &["channel"], &["auth/channel/"]),
+    door("quinn", &["link", "sdk"], &["link/src/accept/", "sdk/rust/src/transport/"]),
+    Door { files_max: 1, ..door("sm-crypto", &["auth-core"], &["auth/core/"]) },
+    Door {
+        files_max: 1,
+        ..door("governor", &["link", "gslb", "chatserver"], &["link/", "gslb/", "chatserver/"])
+    },
+];
+
+/// Files that name a library outside its door, and why they must.
+const EXCEPTIONS: &[(&str, &str, &str)] = &[(
+    "tokio-rustls",
+    "link/src/socket.rs",
+    "a socket holds the stream that channel's acceptor gave it",
+)];
+
+fn is_exception(library: &str, path: &str) -> bool {
+    EXCEPTIONS.iter().any(|(excepted, file, _)| *excepted == library && *file == path)
+}
+
+fn names(source: &Source, library: &str) -> bool {
+    let name = library.replace('-', "_");
+    let path = format!("{name}::");
+    let import = format!("use {name}");
+    source
+        .code()
+        .any(|(_, line)| has_path(line, &path) || (line.contains(&import) && has_word(line, &name)))
+}
+
+/// Whether `path` (`name::`) begins a path in this line.
+fn has_path(line: &str, path: &str) -> bool {
+    let is_part = |it: char| it.is_alphanumeric() || it == '_' || it == ':';
+    line.match_indices(path).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        !before.is_some_and(is_part) || line[..at].ends_with(" ::")
+    })
+}
+
+fn wrong_sources(sources: &[Source]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for door in DOORS {
+        let named: Vec<&str> = sources
+            .iter()
+            .filter(|it| !it.is_generated() && !it.is_tidy() && names(it, door.library))
+            .map(|it| it.path.as_str())
+            .filter(|it| !is_exception(door.library, it))
+            .collect();
+        for path in &named {
+            if !door
+                .places
+                .iter()
+                .any(|it| path == it || (it.ends_with('/') && path.starts_with(it)))
+            {
+                complaints.push(format!("{path} names {}, whose door is elsewhere", door.library));
+            }
+        }
+        for place in door.places {
+            let files = named.iter().filter(|it| it.starts_with(place)).count();
+            if files > door.files_max {
+                complaints.push(format!("{files} files of {place} name {}", door.library));
+            }
+        }
+    }
+    complaints
+}
+
+fn wrong_manifests(packages: &[Package]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for door in DOORS {
+        for package in packages.iter().filter(|it| it.outside.contains(door.library)) {
+            let excepted = EXCEPTIONS.iter().any(|(library, file, _)| {
+                *library == door.library && file.starts_with(&format!("{}/", package.folder))
+            });
+            if !door.packages.contains(&package.name.as_str()) && !excepted {
+                complaints.push(format!("{} imports {}", package.name, door.library));
+            }
+        }
+    }
+    complaints
+}
+
+#[test]
+fn every_library_is_named_only_behind_its_door() {
+    nothing_wrong(&wrong_sources(&sources()));
+}
+
+#[test]
+fn every_library_is_imported_only_by_the_owner_of_its_door() {
+    nothing_wrong(&wrong_manifests(&packages()));
+}
+
+#[test]
+fn every_exception_is_still_needed() {
+    let sources = sources();
+    let unused = EXCEPTIONS.iter().filter(|(library, file, _)| {
+        !sources.iter().any(|it| it.path == *file && names(it, library))
+    });
+    let complaints: Vec<String> =
+        unused.map(|(library, file, _)| format!("{file} does not name {library}")).collect();
+
+    nothing_wrong(&complaints);
+}
+
+#[test]
+fn a_name_outside_its_door_is_noticed() {
+    let sources = [
+        Source::sample("link/src/a.rs", "use rustls::ClientConfig;"),
+        Source::sample("link/src/b.rs", "let it = governor::Quota::per_second(1);"),
+        Source::sample("link/src/c.rs", "use governor::{Quota};"),
+        Source::sample("auth/channel/src/d.rs", "use rustls::ClientConfig;"),
+        Source::sample("gslb/src/e.rs", "use crate::quinn::x; // redis::Client"),
+    ];
+
+    let complaints = wrong_sources(&sources);
+
+    let expected =
+        ["link/src/a.rs names rustls, whose door is elsewhere", "2 files of link/ name governor"];
+    assert_eq!(complaints, expected);
+}
