@@ -1,0 +1,174 @@
+//! Keyrings: what is kept, for how long it lasts, and what is not taken in.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::time::Duration;
+
+use auth_core::keyring::{AHEAD_MAX, KeyError, Keyring, LinkKeyring, epoch_of, epochs_back};
+use auth_core::link_id;
+use auth_core::token::NoKey;
+use proto::control::EpochFact;
+use proto::id::{AppId, UnitId};
+use proto::keys::{LinkKeys, Master, Masters, TokenKey};
+use proto::time::Wall;
+
+const T: u32 = 600;
+const EPOCH: u32 = 2_975_000;
+const APP: AppId = AppId(1);
+
+#[test]
+fn the_horizon_ends_at_the_first_hole() {
+    let mut keyring = keyring(&[0]);
+    let now = at(EPOCH, 100);
+    assert_eq!(keyring.horizon(now), Duration::ZERO);
+
+    for epoch in [EPOCH, EPOCH + 1, EPOCH + 3] {
+        keyring.handle(&fact(epoch), now).unwrap();
+    }
+
+    assert_eq!(keyring.horizon(now), Duration::from_secs(1100));
+    assert_eq!(link(&keyring).horizon(now), Duration::from_secs(1100));
+    assert_eq!(keyring.horizon(at(EPOCH + 1, 599)), Duration::from_secs(1));
+    assert_eq!(keyring.horizon(at(EPOCH + 2, 0)), Duration::ZERO);
+}
+
+#[test]
+fn an_epoch_of_masters_that_are_not_held_mints_nothing() {
+    let mut keyring = keyring(&[0]);
+    let foreign = EpochFact { kids: vec![9], ..fact(EPOCH) };
+
+    keyring.handle(&foreign, at(EPOCH, 0)).unwrap();
+
+    assert_eq!(keyring.horizon(at(EPOCH, 0)), Duration::ZERO);
+    let key = keyring.minting_key(APP, &link_id("a:1"), EPOCH);
+    assert_eq!(key.unwrap_err(), NoKey::Epoch { epoch: EPOCH });
+}
+
+#[test]
+fn the_newest_master_of_the_epoch_mints_and_the_older_still_verifies() {
+    let mut keyring = keyring(&[1, 0]);
+    let rotated = EpochFact { kids: vec![1, 0], ..fact(EPOCH + 1) };
+
+    keyring.handle(&fact(EPOCH), at(EPOCH, 0)).unwrap();
+    keyring.handle(&rotated, at(EPOCH, 0)).unwrap();
+
+    let kid = |epoch| keyring.minting_key(APP, &link_id("a:1"), epoch).unwrap().kid;
+    assert_eq!((kid(EPOCH), kid(EPOCH + 1)), (0, 1));
+    let keys = keyring.link_keys(UnitId(1), &["a:1".to_owned()], &[APP]);
+    let named: Vec<_> = keys.tokens.iter().map(|it| (it.epoch, it.kid)).collect();
+    assert_eq!(named, [(EPOCH, 0), (EPOCH + 1, 1), (EPOCH + 1, 0)]);
+}
+
+#[test]
+fn new_masters_serve_the_epochs_that_are_known() {
+    let mut keyring = keyring(&[0]);
+    keyring.handle(&EpochFact { kids: vec![1], ..fact(EPOCH) }, at(EPOCH, 0)).unwrap();
+
+    keyring.replace_masters(&masters(&[1, 0])).unwrap();
+
+    assert_eq!(keyring.minting_key(APP, &link_id("a:1"), EPOCH).unwrap().kid, 1);
+}
+
+#[test]
+fn old_epochs_are_forgotten_when_nothing_can_need_them() {
+    let mut keyring = keyring(&[0]);
+    keyring.handle(&fact(EPOCH), at(EPOCH, 0)).unwrap();
+    let has_key = |keyring: &Keyring| keyring.minting_key(APP, &link_id("a:1"), EPOCH).is_ok();
+
+    keyring.tick(at(EPOCH + 1, 599));
+    assert!(has_key(&keyring));
+
+    keyring.tick(at(EPOCH + 2, 0));
+    assert!(!has_key(&keyring));
+}
+
+#[test]
+fn short_epochs_are_kept_for_as_long_as_a_resume_ticket_lives() {
+    assert_eq!(epochs_back(600), 1);
+    assert_eq!(epochs_back(3600), 1);
+    assert_eq!(epochs_back(240), 3);
+}
+
+#[test]
+fn facts_that_cannot_be_used_are_refused() {
+    let mut keyring = keyring(&[0]);
+    let mut check = |fact: EpochFact, expected| {
+        assert_eq!(keyring.handle(&fact, at(EPOCH, 0)), Err(expected));
+    };
+    let outside = |epoch| KeyError::Outside { epoch, current: EPOCH };
+
+    let found = 300;
+    check(
+        EpochFact { interval_s: found, ..fact(EPOCH) },
+        KeyError::Interval { expected: T, found },
+    );
+    check(EpochFact { alg: 4, ..fact(EPOCH) }, KeyError::Alg { alg: 4 });
+    check(EpochFact { random: "00".to_owned(), ..fact(EPOCH) }, KeyError::Hex);
+    check(EpochFact { kids: vec![0; 9], ..fact(EPOCH) }, KeyError::TooManyMasters { masters: 9 });
+    check(fact(EPOCH - 2), outside(EPOCH - 2));
+    check(fact(EPOCH + AHEAD_MAX + 1), outside(EPOCH + AHEAD_MAX + 1));
+    check(fact(u32::MAX), outside(u32::MAX));
+}
+
+#[test]
+fn masters_and_link_keys_that_cannot_be_used_are_refused() {
+    let key = |alg, key: &str| TokenKey {
+        app: APP,
+        epoch: EPOCH,
+        kid: 0,
+        alg,
+        address: "a:1".to_owned(),
+        key: key.to_owned(),
+    };
+    let link_keys = |interval_s, tokens| {
+        LinkKeyring::new(&LinkKeys { interval_s, tokens, resumes: vec![] }).map(|_| ())
+    };
+    let good = "0a".repeat(32);
+
+    let nine = Keyring::new(&masters(&[0, 1, 2, 3, 4, 5, 6, 7, 8])).map(|_| ());
+    let too_many = link_keys(T, vec![key(1, &good); 65_537]);
+
+    assert_eq!(nine, Err(KeyError::TooManyMasters { masters: 9 }));
+    assert_eq!(link_keys(0, vec![]), Err(KeyError::NoInterval));
+    assert_eq!(link_keys(T, vec![key(9, &good)]), Err(KeyError::Alg { alg: 9 }));
+    assert_eq!(link_keys(T, vec![key(1, "0a")]), Err(KeyError::Hex));
+    assert_eq!(too_many, Err(KeyError::TooManyKeys { keys: 65_537, max: 65_536 }));
+    assert_eq!(link_keys(T, vec![key(1, &good)]), Ok(()));
+}
+
+#[test]
+fn nothing_secret_is_printed() {
+    let mut keyring = keyring(&[0]);
+    keyring.handle(&fact(EPOCH), at(EPOCH, 0)).unwrap();
+    let minting = keyring.minting_key(APP, &link_id("a:1"), EPOCH).unwrap();
+
+    let link = link(&keyring);
+    let printed = format!("{keyring:?} {link:?} {minting:?} {:?}", link.sealing_key(at(EPOCH, 0)));
+
+    let digits = printed.chars().filter(char::is_ascii_hexdigit).count();
+    assert!(digits < 120, "{printed}");
+    assert!(!printed.contains("c0c0") && !printed.contains("a5a5"), "{printed}");
+}
+
+fn keyring(kids: &[u8]) -> Keyring {
+    Keyring::new(&masters(kids)).unwrap()
+}
+
+fn link(keyring: &Keyring) -> LinkKeyring {
+    let keys = keyring.link_keys(UnitId(1), &["a:1".to_owned()], &[APP]);
+    LinkKeyring::new(&keys).unwrap()
+}
+
+fn masters(kids: &[u8]) -> Masters {
+    let masters = kids.iter().map(|&kid| Master { kid, key: "c0".repeat(32) }).collect();
+    Masters { interval_s: T, masters }
+}
+
+fn fact(epoch: u32) -> EpochFact {
+    EpochFact { epoch, interval_s: T, alg: 1, random: "a5".repeat(32), kids: vec![0] }
+}
+
+fn at(epoch: u32, second: u32) -> Wall {
+    let now = Wall(u64::from(epoch * T + second) * 1000);
+    assert_eq!(epoch_of(now, T), epoch);
+    now
+}

@@ -1,0 +1,419 @@
+//! The service with a bus in memory and real HTTPS.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use auth::{Config, Parts, Service};
+use auth_core::app::App;
+use auth_core::keyring::{Keyring, LinkKeyring};
+use auth_core::link_id;
+use auth_core::node::{NodeRole, NodeSecret};
+use auth_core::replay::Replays;
+use auth_core::revocation::Revocations;
+use auth_core::secret::Secret;
+use auth_core::token::{Claims, Scope, TokenRefusal, verify};
+use bus::{At, Bus, Limits, MemoryBus, PartitionNo, Publish, Tail, Tailed, topic};
+use channel::DevCerts;
+use kit::clock::Clock;
+use kit::health::Health;
+use kit::meter::Meter;
+use kit::task::Tasks;
+use proto::control::{EpochFact, Fact};
+use proto::enter::Problem;
+use proto::id::{AppId, NodeId, RoomId, UnitId, ViewerId};
+use proto::keys::{LinkKeys, LinkKeysRequest, Masters};
+use proto::time::Wall;
+use reqwest::StatusCode;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+const T: u32 = 600;
+const LINK: NodeId = NodeId(7);
+const OTHER_LINK: NodeId = NodeId(8);
+const GSLB: NodeId = NodeId(1);
+const ADDRESS: &str = "link-07.example:443";
+const DEADLINE: Duration = Duration::from_secs(30);
+
+#[tokio::test]
+async fn eight_epochs_are_published_and_the_service_becomes_ready() {
+    let world = World::start().await;
+
+    let facts = world.epochs_until(world.epoch() + 6).await;
+
+    let epochs: Vec<u32> = facts.iter().map(|it| it.epoch).collect();
+    assert_eq!(epochs, (world.epoch() - 1..=world.epoch() + 6).collect::<Vec<_>>());
+    assert!(facts.iter().all(|it| it.interval_s == T && it.alg == 1 && it.kids == [0]));
+    let randoms: BTreeSet<&str> = facts.iter().map(|it| it.random.as_str()).collect();
+    assert_eq!(randoms.len(), 8);
+    world.ready().await;
+    assert!(world.meter.render().contains("auth_epochs_published_total 8"));
+}
+
+#[tokio::test]
+async fn a_token_that_gslb_mints_is_verified_with_the_link_s_keys() {
+    let world = World::start().await;
+    let facts = world.epochs_until(world.epoch() + 6).await;
+    world.ready().await;
+
+    let masters: Masters = world.masters(GSLB).await.json().await.unwrap();
+    let keys: LinkKeys = world.link_keys(LINK, LINK).await.json().await.unwrap();
+
+    let mut gslb = Keyring::new(&masters).unwrap();
+    for fact in &facts {
+        gslb.handle(fact, world.clock.wall()).unwrap();
+    }
+    let link = LinkKeyring::new(&keys).unwrap();
+    for ahead in 0..=6 {
+        let claims = world.claims(ahead);
+        let now = Wall(u64::from(claims.iat_s) * 1000);
+        let text = gslb.mint(&claims).unwrap();
+        assert_eq!(verify_on(&link, ADDRESS, &text, now), Ok(claims), "{ahead} epochs ahead");
+    }
+    assert!(link.sealing_key(world.clock.wall()).is_some());
+    assert!(link.horizon(world.clock.wall()) > Duration::from_secs(6 * u64::from(T)));
+}
+
+#[tokio::test]
+async fn a_link_s_keys_do_not_mint_for_another_address() {
+    let world = World::start().await;
+    world.ready().await;
+    let keys: LinkKeys = world.link_keys(LINK, LINK).await.json().await.unwrap();
+    let stolen = LinkKeyring::new(&keys).unwrap();
+
+    let elsewhere = Claims { link: link_id("link-08.example:443"), ..world.claims(0) };
+
+    assert!(stolen.mint(&world.claims(0)).is_ok());
+    assert!(stolen.mint(&elsewhere).is_err());
+}
+
+#[tokio::test]
+async fn who_may_not_have_keys_is_told_why() {
+    let world = World::start().await;
+    world.ready().await;
+    let link_keys = |node, asked, secret| world.post_link(node, asked, secret);
+
+    check(link_keys(LINK, LINK, "wrong").await, 401, "unknown_node").await;
+    check(link_keys(LINK, LINK, &secret(OTHER_LINK)).await, 401, "unknown_node").await;
+    check(link_keys(NodeId(99), LINK, &secret(LINK)).await, 401, "unknown_node").await;
+    check(world.link_keys(LINK, OTHER_LINK).await, 403, "other_node").await;
+    check(world.link_keys(GSLB, GSLB).await, 403, "wrong_role").await;
+    check(world.masters(LINK).await, 403, "wrong_role").await;
+    let bare = world.client.post(world.url("/v1/keys/masters")).send().await.unwrap();
+    check(bare, 401, "unknown_node").await;
+    let counted = r#"auth_key_answers_total{keys="link",outcome="unknown_node"} 3"#;
+    assert!(world.meter.render().contains(counted), "{}", world.meter.render());
+}
+
+#[tokio::test]
+async fn a_request_that_is_none_is_refused() {
+    let world = World::start().await;
+    world.ready().await;
+    let post = |body: String| {
+        let request = world.client.post(world.url("/v1/keys/link")).body(body);
+        let request = request.header("content-type", "application/json");
+        request.header("x-barrage-node", LINK.0).bearer_auth(secret(LINK)).send()
+    };
+    let addresses = |count: usize, bytes: usize| {
+        let addresses = vec!["a".repeat(bytes); count];
+        serde_json::to_string(&LinkKeysRequest { node: LINK, unit: UnitId(1), addresses }).unwrap()
+    };
+
+    check(post("{".to_owned()).await.unwrap(), 400, "bad_request").await;
+    check(post(addresses(65, 10)).await.unwrap(), 400, "bad_request").await;
+    check(post(addresses(1, 261)).await.unwrap(), 400, "bad_request").await;
+    assert_eq!(post(addresses(64, 260)).await.unwrap().status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn time_brings_the_next_epochs() {
+    let world = World::start().await;
+    let before = world.epochs_until(world.epoch() + 6).await;
+
+    world.clock.step(i64::from(T) * 1000 * 2);
+    let after = world.epochs_until(world.epoch() + 6).await;
+
+    let last = |facts: &[EpochFact]| facts.last().unwrap().epoch;
+    assert_eq!(last(&after), last(&before) + 2);
+    assert_eq!(after[..before.len()], before[..]);
+}
+
+#[tokio::test]
+async fn a_published_epoch_is_never_replaced() {
+    let clock = early_in_an_epoch();
+    let bus = MemoryBus::new(clock.clone(), Limits::default());
+    let epoch = epoch_of(&clock);
+    let random = "5a".repeat(32);
+    for epoch in [epoch - 1, epoch, epoch + 3] {
+        let random = random.clone();
+        let fact = EpochFact { epoch, interval_s: T, alg: 2, random, kids: vec![0] };
+        publish(&*bus, Fact::Epoch(fact)).await;
+    }
+
+    let world = World::start_on(clock, bus).await;
+    let facts = world.epochs_until(epoch + 6).await;
+
+    let kept: Vec<u32> = facts.iter().filter(|it| it.random == random).map(|it| it.epoch).collect();
+    assert_eq!(kept, [epoch - 1, epoch, epoch + 3]);
+    assert_eq!(facts.len(), 8);
+}
+
+#[tokio::test]
+async fn a_second_start_draws_nothing_and_hands_out_the_same_keys() {
+    let world = World::start().await;
+    world.ready().await;
+    let facts = world.epochs_until(world.epoch() + 6).await;
+    let first: LinkKeys = world.link_keys(LINK, LINK).await.json().await.unwrap();
+
+    let world = world.restart().await;
+    world.ready().await;
+    let second: LinkKeys = world.link_keys(LINK, LINK).await.json().await.unwrap();
+
+    assert_eq!(world.epochs_until(world.epoch() + 6).await, facts);
+    let keys = |keys: &LinkKeys| keys.tokens.iter().map(|it| it.key.clone()).collect::<Vec<_>>();
+    assert_eq!(keys(&first), keys(&second));
+}
+
+#[tokio::test]
+async fn what_cannot_be_kept_is_refused_at_the_start() {
+    let world = World::start().await;
+    let bind = |change: fn(&mut Config, &mut Parts)| {
+        let (mut config, mut parts) = (world.config(), world.parts());
+        change(&mut config, &mut parts);
+        async { format!("{:#}", Service::bind(config, parts).await.unwrap_err()) }
+    };
+
+    let short_epochs = bind(|config, _| config.interval_s = 119).await;
+    let no_alg = bind(|config, _| config.algs.clear()).await;
+    let unknown_alg = bind(|config, _| config.algs = vec![1, 9]).await;
+    let far_ahead = bind(|config, _| config.ahead = 17).await;
+    let open_port = bind(|config, parts| {
+        config.listen = "0.0.0.0:0".parse().unwrap();
+        parts.tls = None;
+    })
+    .await;
+    let short_secret = bind(|_, parts| {
+        let secret = Secret::new("short".to_owned());
+        parts.nodes = [NodeSecret { node: LINK, role: NodeRole::Link, secret }].into();
+    })
+    .await;
+
+    assert!(short_epochs.contains("119 s is shorter than twice"), "{short_epochs}");
+    assert!(no_alg.contains("no token algorithm"), "{no_alg}");
+    assert!(unknown_alg.contains("algorithm 9 is unknown"), "{unknown_alg}");
+    assert!(far_ahead.contains("17 epochs ahead"), "{far_ahead}");
+    assert!(open_port.contains("over TLS or stay on loopback"), "{open_port}");
+    assert!(short_secret.contains("fewer than 32"), "{short_secret}");
+}
+
+#[tokio::test]
+async fn the_service_ends_when_told_to() {
+    let mut world = World::start().await;
+    world.ready().await;
+
+    world.shutdown.cancel();
+
+    let ended = tokio::time::timeout(DEADLINE, world.tasks.next()).await.unwrap();
+    assert!(ended.unwrap().is_ok());
+}
+
+/// A running service, and everything around it.
+struct World {
+    dir: TempDir,
+    certs: DevCerts,
+    clock: Clock,
+    bus: Arc<MemoryBus>,
+    meter: Meter,
+    health: Health,
+    client: reqwest::Client,
+    base: String,
+    shutdown: CancellationToken,
+    tasks: Tasks,
+}
+
+impl World {
+    async fn start() -> Self {
+        let clock = early_in_an_epoch();
+        let bus = MemoryBus::new(clock.clone(), Limits::default());
+        Self::start_on(clock, bus).await
+    }
+
+    async fn start_on(clock: Clock, bus: Arc<MemoryBus>) -> Self {
+        let dir = TempDir::new().unwrap();
+        let certs = DevCerts::load_or_create(dir.path(), &[]).unwrap();
+        Self::start_in(dir, certs, clock, bus).await
+    }
+
+    async fn start_in(dir: TempDir, certs: DevCerts, clock: Clock, bus: Arc<MemoryBus>) -> Self {
+        let client = reqwest::Client::builder()
+            .tls_backend_preconfigured(certs.client().unwrap().config())
+            .build()
+            .unwrap();
+        let mut world = Self {
+            dir,
+            certs,
+            clock,
+            bus,
+            meter: Meter::new(),
+            health: Health::default(),
+            client,
+            base: String::new(),
+            shutdown: CancellationToken::new(),
+            tasks: Tasks::default(),
+        };
+        let service = Service::bind(world.config(), world.parts()).await.unwrap();
+        world.base = format!("https://localhost:{}", service.addr().port());
+        world.tasks.spawn("auth", service.run(world.shutdown.clone()));
+        world
+    }
+
+    async fn restart(mut self) -> Self {
+        self.shutdown.cancel();
+        self.tasks.next().await.unwrap().unwrap();
+        Self::start_in(self.dir, self.certs, self.clock, self.bus).await
+    }
+
+    fn config(&self) -> Config {
+        Config {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            data: self.dir.path().join("auth"),
+            ..Config::default()
+        }
+    }
+
+    fn parts(&self) -> Parts {
+        let node = |node, role| NodeSecret { node, role, secret: Secret::new(secret(node)) };
+        let app: App = serde_json::from_str(r#"{"id": 1}"#).unwrap();
+        Parts {
+            clock: self.clock.clone(),
+            meter: self.meter.clone(),
+            health: self.health.clone(),
+            global_bus: Arc::clone(&self.bus) as Arc<dyn Bus>,
+            nodes: [
+                node(GSLB, NodeRole::Gslb),
+                node(LINK, NodeRole::Link),
+                node(OTHER_LINK, NodeRole::Link),
+            ]
+            .into(),
+            apps: [app].into(),
+            tls: Some(self.certs.server(&[b"h2", b"http/1.1"]).unwrap()),
+        }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    fn epoch(&self) -> u32 {
+        epoch_of(&self.clock)
+    }
+
+    async fn masters(&self, node: NodeId) -> reqwest::Response {
+        let request = self.client.post(self.url("/v1/keys/masters"));
+        let request = request.header("x-barrage-node", node.0).bearer_auth(secret(node));
+        request.send().await.unwrap()
+    }
+
+    /// `node` asks for the keys of `asked`.
+    async fn link_keys(&self, node: NodeId, asked: NodeId) -> reqwest::Response {
+        self.post_link(node, asked, &secret(node)).await
+    }
+
+    async fn post_link(&self, node: NodeId, asked: NodeId, secret: &str) -> reqwest::Response {
+        let addresses = vec![ADDRESS.to_owned()];
+        let body = LinkKeysRequest { node: asked, unit: UnitId(1), addresses };
+        let request = self.client.post(self.url("/v1/keys/link")).json(&body);
+        let request = request.header("x-barrage-node", node.0).bearer_auth(secret);
+        request.send().await.unwrap()
+    }
+
+    /// Every epoch on `control` in its order, once `last` is among them.
+    async fn epochs_until(&self, last: u32) -> Vec<EpochFact> {
+        let control = topic::control();
+        let partitions = Tail::all(&control);
+        let bus = Arc::clone(&self.bus) as Arc<dyn Bus>;
+        let mut tail = Tail::open(bus, control, partitions, At::Oldest).await.unwrap();
+        let mut facts: Vec<EpochFact> = Vec::new();
+        while facts.iter().all(|it| it.epoch != last) {
+            let tailed = tokio::time::timeout(DEADLINE, tail.next(100)).await.unwrap().unwrap();
+            let Tailed::Records(records) = tailed else { panic!("control keeps every key") };
+            for record in records {
+                if let Ok(Fact::Epoch(fact)) = Fact::decode(&record.value) {
+                    facts.push(fact);
+                }
+            }
+        }
+        facts.sort_by_key(|it| it.epoch);
+        facts
+    }
+
+    /// Waits until the service says that it can do its job.
+    async fn ready(&self) {
+        let all = async {
+            while !self.health.failures().is_empty() {
+                self.clock.sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(DEADLINE, all).await.unwrap();
+    }
+
+    fn claims(&self, ahead: u32) -> Claims {
+        Claims {
+            app: AppId(1),
+            link: link_id(ADDRESS),
+            iat_s: (self.epoch() + ahead) * T + 1,
+            ttl_s: 60,
+            flags: 0,
+            caps: 0,
+            jti: [1; 16],
+            account: ViewerId::parse("user-42").unwrap(),
+            device: None,
+            rooms: RoomId::parse("room-1").unwrap().into(),
+        }
+    }
+}
+
+fn verify_on(
+    keys: &LinkKeyring,
+    address: &str,
+    text: &str,
+    now: Wall,
+) -> Result<Claims, TokenRefusal> {
+    let revocations = Revocations::new(1);
+    let scope = Scope { keys, links: &[link_id(address)], revocations: &revocations };
+    verify(text, &scope, &mut Replays::new(1), now)
+}
+
+async fn check(response: reqwest::Response, status: u16, code: &str) {
+    assert_eq!(response.status().as_u16(), status);
+    let problem: Problem = response.json().await.unwrap();
+    assert_eq!(problem.code, code);
+}
+
+async fn publish(bus: &dyn Bus, fact: Fact) {
+    let record = Publish {
+        topic: topic::control(),
+        partition: PartitionNo(0),
+        term: None,
+        key: Some(fact.key().into()),
+        value: fact.encode().into(),
+    };
+    assert!(bus.publish(vec![record]).await[0].is_ok());
+}
+
+/// So that no epoch ends while a test runs.
+fn early_in_an_epoch() -> Clock {
+    let clock = Clock::system();
+    let into_ms = clock.wall().0 % (u64::from(T) * 1000);
+    clock.step(-i64::try_from(into_ms).unwrap());
+    clock
+}
+
+fn epoch_of(clock: &Clock) -> u32 {
+    u32::try_from(clock.wall().unix_s() / u64::from(T)).unwrap()
+}
+
+fn secret(node: NodeId) -> String {
+    format!("the secret of node {node}, long enough for anyone")
+}
