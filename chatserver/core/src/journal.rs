@@ -54,7 +54,12 @@ pub enum Output {
     /// Put this on `accepted` again.
     Republish(Accepted),
     /// Close the entry of this id in the store, if there is one.
-    Forget(ItemId),
+    Forget {
+        /// The item's room.
+        room: RoomId,
+        /// Which.
+        id: ItemId,
+    },
 }
 
 /// The machine.
@@ -155,9 +160,9 @@ impl Journal {
     fn meet(&mut self, id: ItemId, fate: Fate, room: &RoomId, now: Mono) {
         match fate {
             Fate::Sealed { gen_no, slot, .. } => self.show(id, room, gen_no, slot, now),
-            Fate::Merged { .. } => self.outputs.push_back(Output::Forget(id)),
+            Fate::Merged { .. } => self.forget(room.clone(), id),
             Fate::Shed { reason: Reason::Recalled | Reason::RoomClosed | Reason::NoRoom } => {
-                self.outputs.push_back(Output::Forget(id));
+                self.forget(room.clone(), id);
             }
             // Acknowledged is shown: it stays open and is published again.
             Fate::Shed { .. } => {}
@@ -179,7 +184,7 @@ impl Journal {
         let behind = places.split_off(&(gen_no, SlotNo(slot.0.saturating_add(1)), ItemId(0)));
         for (_, _, id) in std::mem::replace(places, behind) {
             self.shown.remove(&id);
-            self.outputs.push_back(Output::Forget(id));
+            self.outputs.push_back(Output::Forget { room: room.clone(), id });
         }
         if self.places.get(room).is_some_and(BTreeSet::is_empty) {
             self.places.remove(room);
@@ -194,7 +199,11 @@ impl Journal {
                 self.places.remove(&room);
             }
         }
-        self.outputs.push_back(Output::Forget(id));
+        self.forget(room, id);
+    }
+
+    fn forget(&mut self, room: RoomId, id: ItemId) {
+        self.outputs.push_back(Output::Forget { room, id });
     }
 }
 
@@ -236,16 +245,11 @@ mod tests {
 
         assert_eq!(scan(&mut journal, &["a", "b", "c"], 9000), vec![]);
         assert_eq!(see(&mut journal, seal(6), 9000), vec![]);
-        let mut forgotten = see(&mut journal, seal(7), 9000);
-        forgotten.sort_by_key(|it| match it {
-            Output::Forget(id) => *id,
-            Output::Republish(_) => ItemId(0),
-        });
+        let forgotten = see(&mut journal, seal(7), 9000);
+        let in_order_of_ids = if id("a") < id("b") { ["a", "b"] } else { ["b", "a"] };
 
-        let mut expected = vec![Output::Forget(id("a")), Output::Forget(id("b"))];
-        expected.sort_by_key(|it| if *it == Output::Forget(id("a")) { id("a") } else { id("b") });
-        assert_eq!(forgotten, expected);
-        assert_eq!(see(&mut journal, seal(9), 9000), vec![Output::Forget(id("c"))]);
+        assert_eq!(forgotten, in_order_of_ids.map(forget));
+        assert_eq!(see(&mut journal, seal(9), 9000), vec![forget("c")]);
         assert_eq!(see(&mut journal, seal(9), 9000), vec![]);
     }
 
@@ -256,7 +260,7 @@ mod tests {
         see(&mut journal, RoomEvent::Fates { fates: vec![(id("a"), fate)] }, 300);
 
         assert_eq!(scan(&mut journal, &["a"], 9000), vec![]);
-        assert_eq!(see(&mut journal, seal(20), 9000), vec![Output::Forget(id("a"))]);
+        assert_eq!(see(&mut journal, seal(20), 9000), vec![forget("a")]);
     }
 
     #[test]
@@ -269,7 +273,7 @@ mod tests {
         assert_eq!(journal.deadline(), Some(Mono(30_300)));
         journal.tick(at(30_300));
 
-        assert_eq!(journal.poll(), Some(Output::Forget(id("a"))));
+        assert_eq!(journal.poll(), Some(forget("a")));
         assert_eq!(journal.deadline(), None);
         assert_eq!(see(&mut journal, seal(7), 30_301), vec![]);
     }
@@ -280,7 +284,7 @@ mod tests {
         let shed = |reason| RoomEvent::Fates { fates: vec![(id("a"), Fate::Shed { reason })] };
 
         assert_eq!(see(&mut journal, shed(Reason::OverBudget), 0), vec![]);
-        assert_eq!(see(&mut journal, shed(Reason::RoomClosed), 0), vec![Output::Forget(id("a"))]);
+        assert_eq!(see(&mut journal, shed(Reason::RoomClosed), 0), vec![forget("a")]);
     }
 
     #[test]
@@ -317,6 +321,10 @@ mod tests {
             body,
         };
         Accepted { app: AppId(1), room: room(), item }
+    }
+
+    fn forget(key: &str) -> Output {
+        Output::Forget { room: room(), id: id(key) }
     }
 
     fn open(key: &str) -> Open {

@@ -1,0 +1,87 @@
+//! The business API: rooms, gifts, notices, and who may not speak. HTTP and JSON; every "no" is an
+//! RFC 9457 problem document.
+//!
+//! A call writes the room store, then tells `control` or `accepted`; any chatserver takes it.
+
+mod caller;
+mod gift;
+mod no;
+mod people;
+mod room;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use axum::routing::{delete, get, post};
+use chatserver_core::sender::SenderSecret;
+use kit::quota::Quota;
+use proto::control::{Fact, RoomFact};
+use proto::id::{AppId, RoomId};
+
+use crate::online::Online;
+use crate::site::Site;
+
+pub(crate) use self::caller::Keys;
+use self::no::No;
+
+/// What the handlers work with.
+#[derive(Debug)]
+pub(crate) struct Api {
+    pub(crate) site: Arc<Site>,
+    pub(crate) keys: Keys,
+    pub(crate) quota: Arc<dyn Quota>,
+    pub(crate) online: Arc<Online>,
+    pub(crate) secret: SenderSecret,
+    /// Drawn at start, so that notices without a key of two runs never share an id.
+    pub(crate) run: [u8; 16],
+    pub(crate) notices: AtomicU64,
+}
+
+/// All routes.
+pub(crate) fn router(api: Arc<Api>) -> Router {
+    Router::new()
+        .route("/v1/rooms", post(room::create).get(room::list))
+        .route("/v1/rooms/{room}", get(room::read).patch(room::update))
+        .route("/v1/rooms/{room}/close", post(room::close))
+        .route("/v1/rooms/{room}/online", get(room::online))
+        .route("/v1/rooms/{room}/gifts", post(gift::give))
+        .route("/v1/rooms/{room}/notices", post(gift::notify))
+        .route("/v1/rooms/{room}/mutes", post(people::mute))
+        .route("/v1/rooms/{room}/mutes/{viewer}", delete(people::unmute))
+        .route("/v1/rooms/{room}/bans", post(people::ban))
+        .route("/v1/rooms/{room}/bans/{viewer}", delete(people::unban))
+        .route("/v1/rooms/{room}/kicks", post(people::kick))
+        .fallback(async || No::Route)
+        .method_not_allowed_fallback(async || No::Method)
+        .layer(middleware::from_fn_with_state(Arc::clone(&api), count))
+        .with_state(api)
+}
+
+async fn count(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    api.site.counts.request(response.status().as_u16());
+    response
+}
+
+impl Api {
+    /// A room of this app. Another app's room does not exist for it.
+    async fn own_room(&self, app: AppId, name: &str) -> Result<RoomFact, No> {
+        let room = RoomId::parse(name)
+            .map_err(|error| No::Field { field: "room", why: error.to_string() })?;
+        self.site.rows.room(&room).await?.filter(|it| it.app == app).ok_or(No::Room)
+    }
+
+    /// As [`Api::own_room`], if it is open.
+    async fn open_room(&self, app: AppId, name: &str) -> Result<RoomFact, No> {
+        let room = self.own_room(app, name).await?;
+        if room.open { Ok(room) } else { Err(No::Closed) }
+    }
+
+    async fn announce(&self, fact: Fact) -> Result<(), No> {
+        Ok(self.site.tell(vec![fact]).await?)
+    }
+}

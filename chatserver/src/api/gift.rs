@@ -1,0 +1,194 @@
+//! Gifts and notices: journaled before they are acknowledged, shown once however often they are
+//! asked for.
+//!
+//! The same idempotency key with the same content is answered 200 with the first id, with other
+//! content 409: the first content is what is shown. Keys are remembered for 24 hours.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use bus::topic;
+use chatserver_core::{gift, shape};
+use kit::quota::Ask;
+use proto::control::RoomFact;
+use proto::envelope::Accepted;
+use proto::id::{ItemId, SenderRef, ViewerId};
+use proto::item::{Body as ItemBody, Item, Lane, Role};
+use proto::limits::TEXT_BYTES_MAX;
+use serde::{Deserialize, Serialize};
+
+use super::Api;
+use super::caller::{Body, Caller, header};
+use super::no::No;
+use super::people::viewer_of;
+use crate::count::Gift as Outcome;
+use crate::mail;
+use crate::store::rows::{Entry, Wrote};
+
+/// The header that makes a request the same as another.
+const KEY: &str = "idempotency-key";
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Give {
+    viewer: String,
+    gift_no: u32,
+    count: u32,
+    #[serde(default)]
+    text: String,
+    lane: GiftLane,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum GiftLane {
+    High,
+    Low,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Notify {
+    text: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Given {
+    id: ItemId,
+}
+
+/// What is to be shown, and under which key it was asked for.
+struct Wish {
+    room: RoomFact,
+    key: String,
+    lane: Lane,
+    viewer: Option<ViewerId>,
+    body: ItemBody,
+}
+
+/// `POST /v1/rooms/{room}/gifts`, with `Idempotency-Key`: 202 once it is durable.
+pub(crate) async fn give(
+    State(api): State<Arc<Api>>,
+    Caller(app): Caller,
+    Path(room): Path<String>,
+    headers: HeaderMap,
+    Body(Give { viewer, gift_no, count, text, lane }): Body<Give>,
+) -> Result<Response, No> {
+    let room = api.open_room(app, &room).await?;
+    let Some(key) = header(&headers, KEY, gift::KEY_BYTES_MAX)? else {
+        return Err(No::Field { field: KEY, why: "a gift needs one".to_owned() });
+    };
+    if count == 0 {
+        return Err(No::Field { field: "count", why: "must be at least 1".to_owned() });
+    }
+    if !text.is_empty() {
+        check_text(&text)?;
+    }
+    let lane = match lane {
+        GiftLane::High => Lane::HighGift,
+        GiftLane::Low => Lane::LowGift,
+    };
+    let viewer = Some(viewer_of(&viewer)?);
+    let body = ItemBody::Gift { gift_no, count, text };
+    api.show(Wish { room, key: key.to_owned(), lane, viewer, body }).await
+}
+
+/// `POST /v1/rooms/{room}/notices`: as a gift; the key may be left out by those who never repeat.
+pub(crate) async fn notify(
+    State(api): State<Arc<Api>>,
+    Caller(app): Caller,
+    Path(room): Path<String>,
+    headers: HeaderMap,
+    Body(Notify { text }): Body<Notify>,
+) -> Result<Response, No> {
+    let room = api.open_room(app, &room).await?;
+    check_text(&text)?;
+    let key = match header(&headers, KEY, gift::KEY_BYTES_MAX)? {
+        Some(key) => key.to_owned(),
+        // With a space, which no caller's key has.
+        None => {
+            let notice = api.notices.fetch_add(1, Ordering::Relaxed);
+            format!("{} {notice}", hex::encode(api.run))
+        }
+    };
+    let (lane, body) = (Lane::Notice, ItemBody::Notice { text });
+    api.show(Wish { room, key, lane, viewer: None, body }).await
+}
+
+impl Api {
+    async fn show(&self, wish: Wish) -> Result<Response, No> {
+        let Wish { room: RoomFact { app, room, settings, .. }, key, lane, viewer, body } = wish;
+        let id = gift::id(app, &room, &key);
+        let digest = gift::digest(lane, viewer.as_ref(), &body);
+        // Before the quota: a repeated request takes nothing from it.
+        if let Some(known) = self.site.rows.digest(id).await? {
+            return self.repeat(id, lane, known == digest);
+        }
+        self.take_share(&format!("{}:{app}:{room}", lane.name()), lane, settings.items_per_s)
+            .await?;
+
+        let sender = viewer.as_ref().map(|it| self.secret.room(app, &room).sender(it));
+        let role = if viewer.is_some() { Role::Viewer } else { Role::Host };
+        let (sender, at) = (sender.unwrap_or(SenderRef(0)), self.site.clock.wall());
+        let item = Item { id, lane, sender, role, at, body };
+        let partition = topic::accepted().partition_of_room(&room).0;
+        let accepted = Accepted { app, room, item };
+        let entry = Entry { accepted: accepted.clone(), partition, digest, written_at: at };
+        if let Wrote::Known(known) = self.site.rows.journal(entry).await? {
+            return self.repeat(id, lane, known == digest);
+        }
+        self.site.counts.gift(lane, Outcome::Accepted);
+        let records = mail::accepted(vec![accepted]).into_iter().map(|it| it.record);
+        for unsent in
+            self.site.global.send_once(records.collect()).await.into_iter().filter_map(Result::err)
+        {
+            // It is durable, so the journal's keeper publishes it within seconds.
+            tracing::debug!(error = %unsent, "a journaled item waits for the journal");
+        }
+        Ok((StatusCode::ACCEPTED, Json(Given { id })).into_response())
+    }
+
+    fn repeat(&self, id: ItemId, lane: Lane, is_same: bool) -> Result<Response, No> {
+        if is_same {
+            self.site.counts.gift(lane, Outcome::Repeated);
+            return Ok((StatusCode::OK, Json(Given { id })).into_response());
+        }
+        self.site.counts.gift(lane, Outcome::Reused);
+        Err(No::KeyReused)
+    }
+
+    /// Takes one from what the lane shows within [`crate::Config::lane_burst_s`].
+    async fn take_share(&self, key: &str, lane: Lane, items_per_s: u32) -> Result<(), No> {
+        let percent = match lane {
+            Lane::Notice => self.site.config.notice_percent,
+            Lane::HighGift => self.site.config.high_gift_percent,
+            Lane::LowGift => self.site.config.low_gift_percent,
+            Lane::Comment => 0,
+        };
+        let share = u64::from(items_per_s) * u64::from(percent) / 100;
+        let rate_per_s = u32::try_from(share).unwrap_or(u32::MAX).max(1);
+        let burst = rate_per_s.saturating_mul(self.site.config.lane_burst_s);
+        let ask = Ask { key: key.into(), wanted: 1, rate_per_s, burst };
+        let taken = self.quota.take(vec![ask], self.site.clock.wall()).await;
+        match taken.first() {
+            Some(taken) if taken.granted == 0 => {
+                self.site.counts.gift(lane, Outcome::OverShare);
+                Err(No::OverShare { retry_after_ms: taken.retry_after_ms })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+fn check_text(text: &str) -> Result<(), No> {
+    let invalid = |why: String| No::Field { field: "text", why };
+    shape::graphemes(text).map_err(|error| invalid(error.to_string()))?;
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(invalid(format!("must have at most {TEXT_BYTES_MAX} bytes")));
+    }
+    Ok(())
+}

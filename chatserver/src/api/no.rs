@@ -1,0 +1,118 @@
+//! Every "no" of the business API: its status, its word for programs, its words for people.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use kit::problem::Problem;
+
+use crate::announce::AnnounceError;
+use crate::store::StoreError;
+
+/// When a caller should try again after something inside was away.
+const AWAY_RETRY_MS: u32 = 1000;
+
+/// Why a request was not done.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum No {
+    #[error("an API key of an app is needed as a bearer token")]
+    Unauthorized,
+    #[error("there is no such resource")]
+    Route,
+    #[error("this resource has no such method")]
+    Method,
+    #[error("there is no such room in this app")]
+    Room,
+    #[error("the room is closed")]
+    Closed,
+    #[error("the room exists in another app")]
+    Taken,
+    #[error("the room was changed by someone else")]
+    Changed,
+    #[error("{field}: {why}")]
+    Field { field: &'static str, why: String },
+    /// axum's own status and words: no JSON, not this JSON, too large.
+    #[error("{why}")]
+    Body { status: StatusCode, why: String },
+    #[error("the idempotency key came before, with other content, which is what counts")]
+    KeyReused,
+    #[error("the lane cannot show it soon enough")]
+    OverShare { retry_after_ms: u32 },
+    #[error("the room has as many of these as it may")]
+    TooMany,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("it is written, but not told everyone: repeat the request")]
+    Untold,
+}
+
+impl From<AnnounceError> for No {
+    fn from(error: AnnounceError) -> Self {
+        match error {
+            AnnounceError::Store(error) => Self::Store(error),
+            AnnounceError::Bus(_) => Self::Untold,
+        }
+    }
+}
+
+impl No {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::Route | Self::Room => StatusCode::NOT_FOUND,
+            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Closed | Self::Taken | Self::KeyReused | Self::TooMany => StatusCode::CONFLICT,
+            Self::Changed => StatusCode::PRECONDITION_FAILED,
+            Self::Field { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Body { status, .. } => *status,
+            Self::OverShare { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Self::Store(_) | Self::Untold => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    const fn code(&self) -> &'static str {
+        match self {
+            Self::Unauthorized => "unauthorized",
+            Self::Route => "not_found",
+            Self::Method => "method_not_allowed",
+            Self::Room => "no_room",
+            Self::Closed => "room_closed",
+            Self::Taken => "room_taken",
+            Self::Changed => "changed",
+            Self::Field { .. } => "invalid_field",
+            Self::Body { .. } => "invalid_body",
+            Self::KeyReused => "key_reused",
+            Self::OverShare { .. } => "over_share",
+            Self::TooMany => "too_many",
+            Self::Store(_) | Self::Untold => "unavailable",
+        }
+    }
+
+    const fn retry_after_ms(&self) -> u32 {
+        match self {
+            Self::OverShare { retry_after_ms } => *retry_after_ms,
+            Self::Store(_) | Self::Untold => AWAY_RETRY_MS,
+            Self::Unauthorized
+            | Self::Route
+            | Self::Method
+            | Self::Room
+            | Self::Closed
+            | Self::Taken
+            | Self::Changed
+            | Self::Field { .. }
+            | Self::Body { .. }
+            | Self::KeyReused
+            | Self::TooMany => 0,
+        }
+    }
+}
+
+impl IntoResponse for No {
+    fn into_response(self) -> Response {
+        let problem = Problem::new(self.status(), self.code(), self.to_string());
+        let mut response = problem.retry_after_ms(self.retry_after_ms()).into_response();
+        if let Self::Unauthorized = self {
+            let bearer = HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
+        }
+        response
+    }
+}

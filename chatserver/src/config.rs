@@ -1,0 +1,82 @@
+//! The chatserver's configuration.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use anyhow::ensure;
+use chatserver_core::id::SHARDS_MAX;
+use proto::id::{NodeId, UnitId};
+use serde::{Deserialize, Serialize};
+
+/// What one chatserver is told.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields, rename_all = "snake_case")]
+pub struct Config {
+    /// This process; no other of the platform has the same number.
+    pub node: NodeId,
+    /// The slice whose viewers it serves.
+    pub unit: UnitId,
+    /// Its part of item ids, 0 to 1023. Two chatservers with the same shard would give the same
+    /// ids to different comments.
+    pub shard: u16,
+    /// Where the business API listens. It has no encryption of its own: leave it on loopback, or
+    /// put a proxy that has in front of it.
+    pub listen: SocketAddr,
+    /// Connections to the business API at a time, about 20 KiB each.
+    pub connections_max: u32,
+    /// Rooms it knows, about 2 KiB each; what is said about more is ignored and counted.
+    pub rooms_max: u32,
+    /// Senders remembered in each room for a minute after their last comment, about 500 bytes
+    /// each. Beyond it new senders are refused as `room_busy`.
+    pub senders_max: u32,
+    /// Admitted comments whose senders may still be told that they were shed or merged, about 300
+    /// bytes each; they are remembered for a minute. Beyond it the oldest are not told.
+    pub asked_max: u32,
+    /// Percentage of a room's budget that the notice lane is guaranteed; as the broadcaster's.
+    pub notice_percent: u8,
+    /// The same for the high gift lane.
+    pub high_gift_percent: u8,
+    /// The same for the low gift lane.
+    pub low_gift_percent: u8,
+    /// How far ahead a lane takes gifts and notices, in seconds of its guaranteed share. What
+    /// cannot be shown within it is refused before it is acknowledged.
+    pub lane_burst_s: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            node: NodeId(3),
+            unit: UnitId(1),
+            shard: 0,
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8082)),
+            connections_max: 1000,
+            rooms_max: 10_000,
+            senders_max: 100_000,
+            asked_max: 200_000,
+            notice_percent: 10,
+            high_gift_percent: 30,
+            low_gift_percent: 20,
+            lane_burst_s: 30,
+        }
+    }
+}
+
+/// Fewest askers: one turn of the uplink may admit as many.
+const ASKED_MIN: u32 = 20_000;
+
+impl Config {
+    /// Checks what the types do not.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        ensure!(self.shard < SHARDS_MAX, "shard must be less than {SHARDS_MAX}");
+        ensure!(self.asked_max >= ASKED_MIN, "asked_max must be at least {ASKED_MIN}");
+        ensure!(
+            self.rooms_max > 0 && self.senders_max > 0,
+            "rooms_max and senders_max must be > 0"
+        );
+        let percents =
+            [self.notice_percent, self.high_gift_percent, self.low_gift_percent].map(u32::from);
+        ensure!(percents.iter().sum::<u32>() <= 100, "the lanes' percentages exceed 100");
+        ensure!(self.lane_burst_s > 0, "lane_burst_s must be > 0");
+        Ok(())
+    }
+}

@@ -1,0 +1,179 @@
+//! What chatservers remember across restarts: a port of versioned values in a few tables.
+//!
+//! Writes are compare-and-set over several keys at once, all or nothing, and durable when they
+//! return. [`rows`] knows what lies in the tables; adapters know only keys and bytes.
+
+pub mod contract;
+pub mod redb;
+pub(crate) mod rows;
+
+use std::fmt::Debug;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+
+pub use self::redb::RedbStore;
+
+/// A table. Keys of different tables never meet.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Table {
+    /// Rooms and their settings, by room.
+    Rooms,
+    /// Mutes, bans and kicks, by the key of their fact.
+    Acts,
+    /// Idempotency keys: which content an item id stands for.
+    Keys,
+    /// The same by age, for forgetting.
+    Ages,
+    /// Journaled items that are not known to be shown, by partition and id.
+    Open,
+    /// What chatservers keep for themselves: the secret behind sender refs, id floors.
+    Own,
+}
+
+impl Table {
+    /// All tables.
+    pub const ALL: [Self; 6] =
+        [Self::Rooms, Self::Acts, Self::Keys, Self::Ages, Self::Open, Self::Own];
+
+    /// The table's word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rooms => "rooms",
+            Self::Acts => "acts",
+            Self::Keys => "keys",
+            Self::Ages => "ages",
+            Self::Open => "open",
+            Self::Own => "own",
+        }
+    }
+}
+
+/// Where a value lies.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Key {
+    /// In which table.
+    pub table: Table,
+    /// Under which name, at most [`NAME_BYTES_MAX`].
+    pub name: String,
+}
+
+/// Bytes of a key's name: a fact's key with the longest app, room and viewer fits.
+pub const NAME_BYTES_MAX: usize = 256;
+/// Bytes of a value.
+pub const VALUE_BYTES_MAX: usize = 64 * 1024;
+/// Keys, or writes, of one call.
+pub const BATCH_MAX: usize = 1000;
+
+/// A value and how often it was written: 1 after the first time, counted anew after a removal.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Value {
+    /// Rises by one with each write.
+    pub version: u64,
+    /// What was written.
+    pub bytes: Bytes,
+}
+
+/// One change.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Write {
+    /// Where.
+    pub key: Key,
+    /// What must be there now.
+    pub expect: Expect,
+    /// What is to be there; `None` removes it.
+    pub bytes: Option<Bytes>,
+}
+
+/// What must be there for a write to happen.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Expect {
+    /// Whatever.
+    Any,
+    /// Nothing.
+    Absent,
+    /// A value of this version.
+    Version(u64),
+}
+
+/// What became of a batch of writes.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Written {
+    /// All of them happened and are durable.
+    Done,
+    /// None happened: this one, the first such, found something else than it expected.
+    Conflict {
+        /// Which of the batch.
+        index: usize,
+    },
+}
+
+/// Why the store did not answer.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum StoreError {
+    /// It is away, or full, or refuses; trying again may help. After a write, it may have happened.
+    #[error("the room store is away: {why}")]
+    Away {
+        /// The adapter's words.
+        why: String,
+    },
+    /// More than [`NAME_BYTES_MAX`], [`VALUE_BYTES_MAX`] or [`BATCH_MAX`].
+    #[error("a call to the room store is too large")]
+    TooLarge,
+}
+
+/// The port. Every call is a batch and has the adapter's own deadline.
+pub trait RoomStore: Send + Sync + Debug {
+    /// The values of these keys, in order.
+    fn get(&self, keys: Vec<Key>) -> BoxFuture<'_, Result<Vec<Option<Value>>, StoreError>>;
+
+    /// Up to `rows_max` rows whose names begin with `prefix` and come after the name `after`,
+    /// ordered by name.
+    fn list(
+        &self,
+        table: Table,
+        prefix: String,
+        after: Option<String>,
+        rows_max: usize,
+    ) -> BoxFuture<'_, Result<Vec<(String, Value)>, StoreError>>;
+
+    /// Does all of these writes, to different keys, or none.
+    fn write(&self, writes: Vec<Write>) -> BoxFuture<'_, Result<Written, StoreError>>;
+}
+
+impl Key {
+    /// The key of this name.
+    #[must_use]
+    pub fn new(table: Table, name: impl Into<String>) -> Self {
+        Self { table, name: name.into() }
+    }
+
+    /// Puts `bytes` here, if `expect` holds.
+    #[must_use]
+    pub fn put(self, expect: Expect, bytes: impl Into<Bytes>) -> Write {
+        Write { key: self, expect, bytes: Some(bytes.into()) }
+    }
+
+    /// Removes what is here, if anything.
+    #[must_use]
+    pub fn remove(self) -> Write {
+        Write { key: self, expect: Expect::Any, bytes: None }
+    }
+}
+
+/// Whether a batch of writes is within the port's bounds; adapters call it first.
+///
+/// # Errors
+/// [`StoreError::TooLarge`].
+pub fn check_writes(writes: &[Write]) -> Result<(), StoreError> {
+    let fits = |it: &Write| {
+        it.key.name.len() <= NAME_BYTES_MAX
+            && it.bytes.as_ref().is_none_or(|bytes| bytes.len() <= VALUE_BYTES_MAX)
+    };
+    if writes.len() <= BATCH_MAX && writes.iter().all(fits) {
+        Ok(())
+    } else {
+        Err(StoreError::TooLarge)
+    }
+}

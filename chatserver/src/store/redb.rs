@@ -1,0 +1,271 @@
+//! The room store in one file, on redb: for one process.
+//!
+//! One thread writes. It takes all that waits, applies it in one transaction and answers after the
+//! fsync, so a thousand gifts a second cost a few hundred syncs.
+
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use anyhow::Context;
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    BATCH_MAX, Expect, Key, RoomStore, StoreError, Table, Value, Write, Written, check_writes,
+};
+
+/// Memory for pages of the file; redb's own default is 1 GiB.
+const CACHE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Batches that wait for the writer; more wait for their place.
+const JOBS_MAX: usize = 1024;
+/// Batches of one transaction.
+const JOBS_PER_COMMIT_MAX: usize = 256;
+
+/// The room store in one file.
+#[derive(Debug)]
+pub struct RedbStore {
+    database: Arc<Database>,
+    /// `None` only while dropping.
+    jobs: Option<mpsc::Sender<Job>>,
+    /// `None` only while dropping.
+    writer: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Job {
+    writes: Vec<Write>,
+    answer: oneshot::Sender<Result<Written, StoreError>>,
+}
+
+impl RedbStore {
+    /// Opens the file at `path`, or creates it. After a crash it is as of the last commit.
+    ///
+    /// # Errors
+    /// When it cannot be created, is no redb file, or another process has it open.
+    pub fn open(path: &Path) -> anyhow::Result<Self> {
+        let database = Database::builder()
+            .set_cache_size(CACHE_BYTES_MAX)
+            .create(path)
+            .with_context(|| format!("cannot open the room store {}", path.display()))?;
+        let database = Arc::new(database);
+        // Creates the tables, which a reader cannot.
+        let transaction = database.begin_write().context("cannot write to the room store")?;
+        for table in Table::ALL {
+            transaction.open_table(definition(table)).context("cannot create a table")?;
+        }
+        transaction.commit().context("cannot write to the room store")?;
+        let (jobs, queue) = mpsc::channel(JOBS_MAX);
+        let writer = std::thread::Builder::new()
+            .name("room-store".to_owned())
+            .spawn({
+                let database = Arc::clone(&database);
+                move || write_all(&database, queue)
+            })
+            .context("cannot start the room store's writer")?;
+        Ok(Self { database, jobs: Some(jobs), writer: Some(writer) })
+    }
+}
+
+impl Drop for RedbStore {
+    /// Waits for the writes under way, so that the file can be opened again at once.
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        if let Some(writer) = self.writer.take() {
+            // A writer that panicked has answered nobody, which its callers have noticed.
+            writer.join().ok();
+        }
+    }
+}
+
+impl RoomStore for RedbStore {
+    fn get(&self, keys: Vec<Key>) -> BoxFuture<'_, Result<Vec<Option<Value>>, StoreError>> {
+        if keys.len() > BATCH_MAX {
+            return std::future::ready(Err(StoreError::TooLarge)).boxed();
+        }
+        self.read(move |database| {
+            let transaction = database.begin_read()?;
+            let mut values = Vec::with_capacity(keys.len());
+            for Key { table, name } in keys {
+                let table = transaction.open_table(definition(table))?;
+                values.push(table.get(name.as_str())?.and_then(|it| unpack(it.value())));
+            }
+            Ok(values)
+        })
+    }
+
+    fn list(
+        &self,
+        table: Table,
+        prefix: String,
+        after: Option<String>,
+        rows_max: usize,
+    ) -> BoxFuture<'_, Result<Vec<(String, Value)>, StoreError>> {
+        self.read(move |database| {
+            let table = database.begin_read()?.open_table(definition(table))?;
+            let from = match &after {
+                Some(after) if *after >= prefix => Bound::Excluded(after.as_str()),
+                Some(_) | None => Bound::Included(prefix.as_str()),
+            };
+            let mut rows = Vec::new();
+            for row in table.range::<&str>((from, Bound::Unbounded))?.take(rows_max) {
+                let (name, value) = row?;
+                if !name.value().starts_with(&prefix) {
+                    break;
+                }
+                if let Some(value) = unpack(value.value()) {
+                    rows.push((name.value().to_owned(), value));
+                }
+            }
+            Ok(rows)
+        })
+    }
+
+    fn write(&self, writes: Vec<Write>) -> BoxFuture<'_, Result<Written, StoreError>> {
+        async move {
+            check_writes(&writes)?;
+            let gone = || StoreError::Away { why: "its writer has ended".to_owned() };
+            let (answer, answered) = oneshot::channel();
+            let jobs = self.jobs.as_ref().ok_or_else(gone)?;
+            jobs.send(Job { writes, answer }).await.map_err(|_| gone())?;
+            answered.await.map_err(|_| gone())?
+        }
+        .boxed()
+    }
+}
+
+impl RedbStore {
+    /// Runs `work` where it may wait for the disk.
+    fn read<T, F>(&self, work: F) -> BoxFuture<'_, Result<T, StoreError>>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Database) -> Result<T, redb::Error> + Send + 'static,
+    {
+        let database = Arc::clone(&self.database);
+        async move {
+            let read = tokio::task::spawn_blocking(move || work(&database)).await;
+            read.map_err(|error| away(&error))?.map_err(|error| away(&error))
+        }
+        .boxed()
+    }
+}
+
+fn write_all(database: &Database, mut queue: mpsc::Receiver<Job>) {
+    let mut jobs = Vec::new();
+    while queue.blocking_recv_many(&mut jobs, JOBS_PER_COMMIT_MAX) > 0 {
+        match commit(database, &jobs) {
+            Ok(written) => {
+                for (job, written) in jobs.drain(..).zip(written) {
+                    // A caller that no longer waits has lost nothing.
+                    job.answer.send(Ok(written)).ok();
+                }
+            }
+            Err(error) => {
+                tracing::error!(%error, "the room store cannot be written");
+                for job in jobs.drain(..) {
+                    job.answer.send(Err(away(&error))).ok();
+                }
+            }
+        }
+    }
+}
+
+/// Applies the jobs in order, each whole or not at all; durable when it returns.
+fn commit(database: &Database, jobs: &[Job]) -> Result<Vec<Written>, redb::Error> {
+    let transaction = database.begin_write()?;
+    let mut written = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        written.push(apply(&transaction, &job.writes)?);
+    }
+    transaction.commit()?;
+    Ok(written)
+}
+
+fn apply(transaction: &WriteTransaction, writes: &[Write]) -> Result<Written, redb::Error> {
+    let mut versions = Vec::with_capacity(writes.len());
+    for (index, write) in writes.iter().enumerate() {
+        let table = transaction.open_table(definition(write.key.table))?;
+        let version = table.get(write.key.name.as_str())?.and_then(|it| unpack(it.value()));
+        let version = version.map_or(0, |it| it.version);
+        let holds = match write.expect {
+            Expect::Any => true,
+            Expect::Absent => version == 0,
+            Expect::Version(expected) => version == expected,
+        };
+        if !holds {
+            return Ok(Written::Conflict { index });
+        }
+        versions.push(version);
+    }
+    for (write, version) in writes.iter().zip(versions) {
+        let mut table = transaction.open_table(definition(write.key.table))?;
+        match &write.bytes {
+            Some(bytes) => {
+                table.insert(write.key.name.as_str(), &*pack(version + 1, bytes))?;
+            }
+            None => {
+                table.remove(write.key.name.as_str())?;
+            }
+        }
+    }
+    Ok(Written::Done)
+}
+
+const fn definition(table: Table) -> TableDefinition<'static, &'static str, &'static [u8]> {
+    TableDefinition::new(table.name())
+}
+
+/// `version u64, big-endian | bytes`.
+fn pack(version: u64, bytes: &[u8]) -> Vec<u8> {
+    [&version.to_be_bytes(), bytes].concat()
+}
+
+fn unpack(packed: &[u8]) -> Option<Value> {
+    let (version, bytes) = packed.split_first_chunk()?;
+    Some(Value { version: u64::from_be_bytes(*version), bytes: Bytes::copy_from_slice(bytes) })
+}
+
+fn away(error: &dyn std::error::Error) -> StoreError {
+    StoreError::Away { why: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::contract;
+
+    #[tokio::test]
+    async fn a_file_keeps_the_contract() {
+        let folder = tempfile::tempdir().unwrap();
+
+        contract::check(Arc::new(RedbStore::open(&folder.path().join("rooms.redb")).unwrap()))
+            .await;
+    }
+
+    #[tokio::test]
+    async fn what_was_written_is_there_after_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rooms.redb");
+        let key = Key::new(Table::Rooms, "r");
+        let store = RedbStore::open(&path).unwrap();
+        store.write(vec![key.clone().put(Expect::Absent, "open")]).await.unwrap();
+        drop(store);
+
+        let values = RedbStore::open(&path).unwrap().get(vec![key]).await.unwrap();
+
+        assert_eq!(values, [Some(Value { version: 1, bytes: "open".into() })]);
+    }
+
+    #[tokio::test]
+    async fn a_file_is_opened_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rooms.redb");
+        let _first = RedbStore::open(&path).unwrap();
+
+        assert!(RedbStore::open(&path).is_err());
+    }
+}

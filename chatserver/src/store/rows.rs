@@ -1,0 +1,298 @@
+//! What lies in the room store's tables, by its types.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chatserver_core::journal::Open;
+use proto::control::{Fact, RoomFact};
+use proto::envelope::{Accepted, AcceptedBatch};
+use proto::id::{ItemId, RoomId};
+use proto::time::Wall;
+
+use super::{Expect, Key, RoomStore, StoreError, Table, Value, Write, Written};
+
+/// How long a key stands for its first content. Requests are repeated within minutes.
+pub(crate) const KEY_LIFE: Duration = Duration::from_hours(24);
+/// How long a kick is told to those who start: no ticket lives longer.
+const KICK_LIFE: Duration = auth_core::revocation::NOT_BEFORE_LIFE;
+/// Open entries looked at for one partition, about 500 bytes each: minutes of all lanes' shares of
+/// many rooms, and far more than wait when all is well.
+const OPEN_MAX: usize = 5000;
+/// Rows of one page.
+const PAGE_MAX: usize = 500;
+
+/// The room store, by its rows.
+#[derive(Clone, Debug)]
+pub(crate) struct Rows {
+    store: Arc<dyn RoomStore>,
+}
+
+/// Whether a write was the first one.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Wrote<T> {
+    /// It was, and is durable.
+    New,
+    /// This was there before.
+    Known(T),
+}
+
+/// A journaled item on its way in.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    /// What is to be shown, and where.
+    pub(crate) accepted: Accepted,
+    /// Partition of the room on `accepted`.
+    pub(crate) partition: u32,
+    /// What makes two requests the same.
+    pub(crate) digest: [u8; 32],
+    /// Now.
+    pub(crate) written_at: Wall,
+}
+
+impl Rows {
+    pub(crate) fn new(store: Arc<dyn RoomStore>) -> Self {
+        Self { store }
+    }
+
+    /// A room; its version is that of its row.
+    pub(crate) async fn room(&self, room: &RoomId) -> Result<Option<RoomFact>, StoreError> {
+        Ok(self.one(Key::new(Table::Rooms, room.as_str())).await?.and_then(|it| room_of(&it)))
+    }
+
+    /// Up to a page of rooms after the name `after`, and the name to go on after.
+    pub(crate) async fn rooms(
+        &self,
+        after: Option<String>,
+    ) -> Result<(Vec<RoomFact>, Option<String>), StoreError> {
+        let (rows, next) = self.page(Table::Rooms, after).await?;
+        Ok((rows.iter().filter_map(|it| room_of(&it.1)).collect(), next))
+    }
+
+    /// Writes a room if its row has the version before `fact.version`; whether it did.
+    pub(crate) async fn write_room(&self, fact: &RoomFact) -> Result<bool, StoreError> {
+        let expect = match fact.version.saturating_sub(1) {
+            0 => Expect::Absent,
+            before => Expect::Version(before),
+        };
+        let bytes = Fact::Room(fact.clone()).encode();
+        let write = Key::new(Table::Rooms, fact.room.as_str()).put(expect, bytes);
+        Ok(self.store.write(vec![write]).await? == Written::Done)
+    }
+
+    /// Writes a mute, ban or kick.
+    pub(crate) async fn write_act(&self, act: &Fact) -> Result<(), StoreError> {
+        let write = Key::new(Table::Acts, act.key()).put(Expect::Any, act.encode());
+        self.store.write(vec![write]).await.map(|_| ())
+    }
+
+    /// Acts whose keys begin with `prefix`, at most `acts_max`.
+    pub(crate) async fn count_acts(
+        &self,
+        prefix: String,
+        acts_max: usize,
+    ) -> Result<usize, StoreError> {
+        Ok(self.store.list(Table::Acts, prefix, None, acts_max).await?.len())
+    }
+
+    /// Up to a page of acts, and the name to go on after.
+    pub(crate) async fn acts(
+        &self,
+        after: Option<String>,
+    ) -> Result<(Vec<Fact>, Option<String>), StoreError> {
+        let (rows, next) = self.page(Table::Acts, after).await?;
+        Ok((rows.iter().filter_map(|it| Fact::decode(&it.1.bytes).ok()).collect(), next))
+    }
+
+    /// What the store says about the things that these facts are about, in order.
+    pub(crate) async fn current(&self, facts: &[Fact]) -> Result<Vec<Option<Fact>>, StoreError> {
+        let key = |fact: &Fact| {
+            if let Fact::Room(it) = fact {
+                Key::new(Table::Rooms, it.room.as_str())
+            } else {
+                Key::new(Table::Acts, fact.key())
+            }
+        };
+        let values = self.store.get(facts.iter().map(key).collect()).await?;
+        let facts = values.into_iter().map(|value| match Fact::decode(&value.as_ref()?.bytes) {
+            Ok(Fact::Room(_)) => room_of(&value?).map(Fact::Room),
+            fact => fact.ok(),
+        });
+        Ok(facts.collect())
+    }
+
+    /// Removes acts that are over.
+    pub(crate) async fn purge_acts(&self, now: Wall) -> Result<(), StoreError> {
+        let mut after = None;
+        loop {
+            let (acts, next) = self.acts(after).await?;
+            let over = acts.iter().filter(|it| ends(it) <= now);
+            let writes: Vec<Write> =
+                over.map(|it| Key::new(Table::Acts, it.key()).remove()).collect();
+            if !writes.is_empty() {
+                self.store.write(writes).await?;
+            }
+            let Some(next) = next else { return Ok(()) };
+            after = Some(next);
+        }
+    }
+
+    /// The digest of the content that an item id stands for.
+    pub(crate) async fn digest(&self, id: ItemId) -> Result<Option<[u8; 32]>, StoreError> {
+        let value = self.one(Key::new(Table::Keys, hex_of(id))).await?;
+        Ok(value.and_then(|it| it.bytes.as_ref().try_into().ok()))
+    }
+
+    /// Journals an item, unless its id is known.
+    pub(crate) async fn journal(&self, entry: Entry) -> Result<Wrote<[u8; 32]>, StoreError> {
+        let Entry { accepted, partition, digest, written_at } = entry;
+        let id = accepted.item.id;
+        let batch = AcceptedBatch { entries: vec![accepted] };
+        let row = [&written_at.0.to_be_bytes()[..], &batch.encode()].concat();
+        let age = format!("{:016x}:{}", written_at.0, hex_of(id));
+        let writes = vec![
+            Key::new(Table::Keys, hex_of(id)).put(Expect::Absent, digest.to_vec()),
+            Key::new(Table::Ages, age).put(Expect::Any, partition.to_be_bytes().to_vec()),
+            open_key(partition, id).put(Expect::Any, row),
+        ];
+        match self.store.write(writes).await? {
+            Written::Done => Ok(Wrote::New),
+            Written::Conflict { .. } => {
+                let known = self.digest(id).await?;
+                Ok(Wrote::Known(known.ok_or_else(|| damaged("an idempotency key"))?))
+            }
+        }
+    }
+
+    /// The open entries of a partition, at most [`OPEN_MAX`].
+    pub(crate) async fn open(&self, partition: u32) -> Result<Vec<Open>, StoreError> {
+        let prefix = format!("{partition:04}:");
+        let rows = self.store.list(Table::Open, prefix, None, OPEN_MAX).await?;
+        Ok(rows.into_iter().filter_map(|(name, value)| open_of(&name, &value)).collect())
+    }
+
+    /// Closes entries; those that are not open do not matter.
+    pub(crate) async fn close(&self, ids: &[(u32, ItemId)]) -> Result<(), StoreError> {
+        for ids in ids.chunks(PAGE_MAX) {
+            let writes = ids.iter().map(|&(partition, id)| open_key(partition, id).remove());
+            self.store.write(writes.collect()).await?;
+        }
+        Ok(())
+    }
+
+    /// Forgets idempotency keys that are older than [`KEY_LIFE`] and not open; at most a page.
+    pub(crate) async fn purge_keys(&self, now: Wall) -> Result<(), StoreError> {
+        let rows = self.store.list(Table::Ages, String::new(), None, PAGE_MAX).await?;
+        let oldest_kept = format!("{:016x}", (now - KEY_LIFE).0);
+        let mut over = Vec::new();
+        for (name, value) in rows {
+            if name >= oldest_kept {
+                break;
+            }
+            let partition = value.bytes.as_ref().try_into().map(u32::from_be_bytes).unwrap_or(0);
+            if let Some(id) = name.rsplit_once(':').and_then(|it| id_of(it.1)) {
+                over.push((name, open_key(partition, id), id));
+            }
+        }
+        let open = self.store.get(over.iter().map(|it| it.1.clone()).collect()).await?;
+        let closed = over.into_iter().zip(open).filter(|it| it.1.is_none());
+        let writes: Vec<Write> = closed
+            .flat_map(|((name, _, id), _)| {
+                [Key::new(Table::Keys, hex_of(id)).remove(), Key::new(Table::Ages, name).remove()]
+            })
+            .collect();
+        if writes.is_empty() {
+            return Ok(());
+        }
+        self.store.write(writes).await.map(|_| ())
+    }
+
+    /// The secret behind sender refs; `fresh` becomes it if there is none.
+    pub(crate) async fn sender_secret(&self, fresh: [u8; 32]) -> Result<[u8; 32], StoreError> {
+        let key = Key::new(Table::Own, "sender-secret");
+        self.store.write(vec![key.clone().put(Expect::Absent, fresh.to_vec())]).await?;
+        let secret = self.one(key).await?.and_then(|it| it.bytes.as_ref().try_into().ok());
+        secret.ok_or_else(|| damaged("the secret behind sender refs"))
+    }
+
+    /// The time before which a shard may have drawn ids.
+    pub(crate) async fn floor(&self, shard: u16) -> Result<Wall, StoreError> {
+        let value = self.one(floor_key(shard)).await?;
+        let floor = value.and_then(|it| it.bytes.as_ref().try_into().ok());
+        Ok(Wall(floor.map_or(0, u64::from_be_bytes)))
+    }
+
+    /// Raises that time.
+    pub(crate) async fn write_floor(&self, shard: u16, floor: Wall) -> Result<(), StoreError> {
+        let write = floor_key(shard).put(Expect::Any, floor.0.to_be_bytes().to_vec());
+        self.store.write(vec![write]).await.map(|_| ())
+    }
+
+    async fn one(&self, key: Key) -> Result<Option<Value>, StoreError> {
+        Ok(self.store.get(vec![key]).await?.pop().flatten())
+    }
+
+    async fn page(
+        &self,
+        table: Table,
+        after: Option<String>,
+    ) -> Result<(Vec<(String, Value)>, Option<String>), StoreError> {
+        let rows = self.store.list(table, String::new(), after, PAGE_MAX).await?;
+        let next = rows.last().filter(|_| rows.len() == PAGE_MAX).map(|it| it.0.clone());
+        Ok((rows, next))
+    }
+}
+
+fn room_of(value: &Value) -> Option<RoomFact> {
+    match Fact::decode(&value.bytes) {
+        Ok(Fact::Room(fact)) => Some(RoomFact { version: value.version, ..fact }),
+        Ok(_) | Err(_) => None,
+    }
+}
+
+/// When an act need not be told any more.
+fn ends(act: &Fact) -> Wall {
+    match act {
+        Fact::Mute { until, .. } | Fact::Ban { until, .. } => *until,
+        Fact::Kick { not_before, .. } => *not_before + KICK_LIFE,
+        Fact::Epoch(_)
+        | Fact::Room(_)
+        | Fact::Close { .. }
+        | Fact::Keep { .. }
+        | Fact::Heat { .. }
+        | Fact::Bases { .. }
+        | Fact::Move { .. }
+        | Fact::Lease(_)
+        | Fact::Revoked { .. } => Wall(u64::MAX),
+    }
+}
+
+fn open_of(name: &str, value: &Value) -> Option<Open> {
+    let open = value.bytes.split_first_chunk().and_then(|(written_at, batch)| {
+        let accepted = AcceptedBatch::decode(batch).ok()?.entries.pop()?;
+        Some(Open { accepted, written_at: Wall(u64::from_be_bytes(*written_at)) })
+    });
+    if open.is_none() {
+        tracing::warn!(name, "a journal entry is damaged");
+    }
+    open
+}
+
+fn open_key(partition: u32, id: ItemId) -> Key {
+    Key::new(Table::Open, format!("{partition:04}:{}", hex_of(id)))
+}
+
+fn floor_key(shard: u16) -> Key {
+    Key::new(Table::Own, format!("floor:{shard}"))
+}
+
+fn hex_of(id: ItemId) -> String {
+    format!("{:016x}", id.0)
+}
+
+fn id_of(hex: &str) -> Option<ItemId> {
+    u64::from_str_radix(hex, 16).ok().map(ItemId)
+}
+
+fn damaged(what: &str) -> StoreError {
+    StoreError::Away { why: format!("{what} is damaged") }
+}
