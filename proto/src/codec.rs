@@ -1,7 +1,8 @@
 //! Domain types to FlatBuffers and back.
 //!
-//! Encoding cannot fail and does not check: a value beyond the limits gives bytes that every
-//! decoder refuses. Decoding checks everything: length, structure (the verifier), then each value.
+//! Encoding cannot fail and does not check. Decoding checks everything: the length, the structure
+//! (the verifier), then each value; what it holds meanwhile is at most a small multiple of the
+//! bytes given.
 
 mod columns;
 mod envelope;
@@ -26,13 +27,19 @@ type Builder = FlatBufferBuilder<'static>;
 macro_rules! codec {
     ($($name:ident: $write:path, $read:path;)+) => {
         $(impl $name {
-            /// The bytes on the wire.
+            /// The bytes on the wire. A value beyond [`crate::limits`] gives bytes that
+            /// [`Self::decode`] refuses.
             #[must_use]
             pub fn encode(&self) -> Bytes {
                 $write(self)
             }
 
-            /// Reads what [`Self::encode`] wrote, and refuses everything else.
+            /// Reads what [`Self::encode`] wrote.
+            ///
+            /// # Errors
+            ///
+            /// Whatever is too long, is not of this structure, or holds a value beyond
+            /// [`crate::limits`] or outside its grammar.
             pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
                 $read(bytes)
             }

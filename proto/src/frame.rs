@@ -2,7 +2,7 @@
 //!
 //! On TCP and QUIC a frame is `u32 length, big-endian | u8 kind | u8 flags | FlatBuffer`; the
 //! length counts everything behind itself. A WebSocket message is the same without the length.
-//! `flags` bit 0: the FlatBuffer is compressed (server to client only).
+//! No flag is known yet: bit 0 is kept for compressed FlatBuffers (server to client only).
 //!
 //! [`Uplink::encode`] and [`Downlink::encode`] give `kind | flags | FlatBuffer`; [`prefixed`] puts
 //! the length before it. Decoding goes through the verifier with the limits of [`crate::limits`].
@@ -147,7 +147,7 @@ pub struct Comment {
     pub text: String,
     /// How it should look.
     pub style: Style,
-    /// Position in the picture the sender sees.
+    /// Position in the picture the sender sees, at most [`crate::limits::MEDIA_MS_MAX`].
     pub media_ms: Option<u64>,
 }
 
@@ -336,7 +336,7 @@ pub struct Seal {
     pub slot: SlotNo,
     /// Items in it, repeats not counted.
     pub items: u32,
-    /// CRC-32 (IEEE) over the items' ids as little-endian u64, in order.
+    /// [`crate::segment::ids_crc`] of the items.
     pub crc: u32,
 }
 

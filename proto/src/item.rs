@@ -80,7 +80,7 @@ impl Body {
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Style {
-    /// 0xRRGGBB.
+    /// 0xRRGGBB; a larger number is refused.
     pub color: u32,
     /// Where it goes.
     pub mode: Mode,

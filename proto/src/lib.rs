@@ -2,6 +2,8 @@
 //!
 //! `schema/*.fbs` is the source of truth for bytes, `vectors/` holds golden examples, and
 //! everything is decoded through the FlatBuffers verifier with the bounds of [`limits`].
+//! Types that travel as FlatBuffers can also be read and written with serde: that is for vectors,
+//! tools and logs, never for a wire.
 #![deny(missing_docs)]
 
 pub mod address;

@@ -15,7 +15,7 @@ pub const DOWNLINK_FRAME_BYTES_MAX: usize = 512 * 1024;
 pub const RECORD_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of one segment before compression.
 pub const SEGMENT_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Bytes of one load report: fits a datagram without fragments on any path.
+/// Bytes of one load report; with its 32 bytes of MAC it fits the smallest IPv6 datagram.
 pub const REPORT_BYTES_MAX: usize = 1200;
 /// Bytes of one control fact.
 pub const FACT_BYTES_MAX: usize = 16 * 1024;

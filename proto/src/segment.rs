@@ -1,4 +1,6 @@
-//! The sealed, immutable bytes of one slot: columns in a FlatBuffer, before compression.
+//! The sealed, immutable bytes of one slot, before compression.
+//!
+//! `"DMS1" | CRC-32 (IEEE) of the rest, u32 little-endian | FlatBuffer with the items as columns`.
 
 use serde::{Deserialize, Serialize};
 

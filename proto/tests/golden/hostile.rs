@@ -1,6 +1,7 @@
 //! Bytes that somebody made up: an error or a sound value, no panic, no large allocation.
 
 use flatbuffers::FlatBufferBuilder;
+use proptest::prelude::*;
 use proto::decode::DecodeError;
 use proto::envelope::{LinkGauges, ReplyBatch, UplinkBatch};
 use proto::frame::{Downlink, Uplink};
@@ -78,6 +79,23 @@ fn every_oversized_number_in_every_vector_is_harmless() {
                 let _outcome = attack(kind, &spoiled, &format!("{name}, {number} at {at}"));
             }
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #[test]
+    fn several_changed_bytes_are_harmless(
+        vector in prop::sample::select(vector::all()),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+    ) {
+        let mut spoiled = vector.bytes.clone();
+        for (at, byte) in changes {
+            spoiled[at.index(vector.bytes.len())] = byte;
+        }
+        mend(vector.kind, &mut spoiled);
+
+        let _outcome = attack(vector.kind, &spoiled, &vector.name);
     }
 }
 

@@ -10,6 +10,8 @@ mod vector;
 
 use std::collections::BTreeSet;
 
+use proto::segment::Segment;
+use serde_json::json;
 use vector::{Kind, Vector};
 
 #[global_allocator]
@@ -45,6 +47,35 @@ fn every_kind_of_frame_has_a_vector() {
 
     let expected: BTreeSet<u8> = (1..=9).chain(129..=139).collect();
     assert_eq!(kinds, expected);
+}
+
+#[test]
+fn a_segment_s_json_is_what_integrators_were_promised() {
+    let bytes = vector::read("segment").bytes;
+
+    let page: serde_json::Value =
+        serde_json::from_str(&Segment::decode(&bytes).unwrap().to_json()).unwrap();
+
+    let style = json!({"color": 0xfe_0302, "mode": "top", "size": "large"});
+    let comment = json!({
+        "id": "940597837824000001", "seq": 101, "kind": "comment", "lane": "comment",
+        "sender": "12", "role": "host", "at_ms": 1_800_000_000_010_u64,
+        "text": "second", "style": style, "media_ms": 5000,
+    });
+    let gift = json!({
+        "id": "18446744073709551615", "seq": 102, "kind": "gift", "lane": "high_gift",
+        "sender": "18446744073709551615", "role": "vip", "at_ms": 1_799_999_999_990_u64,
+        "text": "生日快乐", "gift": {"gift_no": 7, "count": 99},
+    });
+    let recall = json!({
+        "id": "940597837822000000", "gen": 2, "seq": 5000, "kind": "tombstone", "lane": "notice",
+        "sender": "0", "role": "host", "at_ms": 1_799_999_990_000_u64, "of": "1",
+    });
+    assert_eq!(page["items"][1], comment);
+    assert_eq!(page["items"][2], gift);
+    assert_eq!(page["repeats"][1], recall);
+    assert_eq!(page["gen"], 3);
+    assert_eq!(page["next"]["gen"], 4);
 }
 
 #[test]

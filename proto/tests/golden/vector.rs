@@ -12,7 +12,7 @@ use proto::segment::Segment;
 use serde::Deserialize;
 
 /// One vector.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Vector {
     pub(crate) name: String,
     pub(crate) kind: Kind,

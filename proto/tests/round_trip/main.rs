@@ -3,10 +3,15 @@
 mod strategy;
 
 use proptest::prelude::*;
-use proto::envelope::{AcceptedBatch, LinkGauges, ReplyBatch, RoomBatch, UplinkBatch};
+use proto::envelope::{
+    AcceptedBatch, LinkGauges, ReplyBatch, RoomBatch, RoomEntry, RoomEvent, UplinkBatch,
+};
 use proto::frame::{Downlink, Uplink};
+use proto::id::{AppId, Gen, ItemId, RoomId, SlotNo};
+use proto::limits;
 use proto::load::{LoadReport, RegionLoads};
-use proto::segment::Segment;
+use proto::segment::{Segment, ids_crc};
+use proto::time::Wall;
 
 macro_rules! round_trips {
     ($($name:ident: $type:ident from $strategy:path;)+) => {
@@ -50,4 +55,32 @@ proptest! {
         prop_assert_eq!(json["repeats"].as_array().unwrap().len(), segment.repeats.len());
         prop_assert_eq!(&json["room"], segment.header.room.as_str());
     }
+}
+
+#[test]
+fn a_flush_in_each_of_as_many_rooms_as_a_record_may_name() {
+    let entry = |it: usize| RoomEntry {
+        app: AppId(1),
+        room: RoomId::parse(&format!("r{it}")).unwrap(),
+        event: RoomEvent::Flush {
+            gen_no: Gen(1),
+            slot: SlotNo(1),
+            part: 0,
+            at: Wall(1),
+            items: Vec::new(),
+        },
+    };
+    let batch = RoomBatch { entries: (0..limits::ENVELOPE_ENTRIES_MAX).map(entry).collect() };
+
+    assert_eq!(RoomBatch::decode(&batch.encode()), Ok(batch));
+}
+
+#[test]
+fn the_crc_of_no_ids_is_0_and_order_counts() {
+    let crc = |ids: &[u64]| ids_crc(ids.iter().map(|it| ItemId(*it)));
+
+    assert_eq!(crc(&[]), 0);
+    assert_ne!(crc(&[1, 2]), crc(&[2, 1]));
+    // CRC-32 of the eight bytes "12345678", as any other tool computes it.
+    assert_eq!(crc(&[u64::from_le_bytes(*b"12345678")]), 0x9ae0_daaf);
 }
