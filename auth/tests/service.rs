@@ -14,7 +14,9 @@ use auth_core::replay::Replays;
 use auth_core::revocation::Revocations;
 use auth_core::secret::Secret;
 use auth_core::token::{Claims, Scope, TokenRefusal, verify};
-use bus::{At, Bus, Limits, MemoryBus, PartitionNo, Publish, Tail, Tailed, topic};
+use bus::{
+    At, Bus, Fault, FaultyBus, Limits, MemoryBus, PartitionNo, Publish, Tail, Tailed, topic,
+};
 use channel::DevCerts;
 use kit::clock::Clock;
 use kit::health::Health;
@@ -92,11 +94,11 @@ async fn a_link_s_keys_do_not_mint_for_another_address() {
 async fn who_may_not_have_keys_is_told_why() {
     let world = World::start().await;
     world.ready().await;
-    let link_keys = |node, asked, secret| world.post_link(node, asked, secret);
+    let (own, others) = (secret(LINK), secret(OTHER_LINK));
 
-    check(link_keys(LINK, LINK, "wrong").await, 401, "unknown_node").await;
-    check(link_keys(LINK, LINK, &secret(OTHER_LINK)).await, 401, "unknown_node").await;
-    check(link_keys(NodeId(99), LINK, &secret(LINK)).await, 401, "unknown_node").await;
+    check(world.post_link(LINK, LINK, "wrong").await, 401, "unknown_node").await;
+    check(world.post_link(LINK, LINK, &others).await, 401, "unknown_node").await;
+    check(world.post_link(NodeId(99), LINK, &own).await, 401, "unknown_node").await;
     check(world.link_keys(LINK, OTHER_LINK).await, 403, "other_node").await;
     check(world.link_keys(GSLB, GSLB).await, 403, "wrong_role").await;
     check(world.masters(LINK).await, 403, "wrong_role").await;
@@ -142,7 +144,7 @@ async fn time_brings_the_next_epochs() {
 #[tokio::test]
 async fn a_published_epoch_is_never_replaced() {
     let clock = early_in_an_epoch();
-    let bus = MemoryBus::new(clock.clone(), Limits::default());
+    let bus = memory_bus(&clock);
     let epoch = epoch_of(&clock);
     let random = "5a".repeat(32);
     for epoch in [epoch - 1, epoch, epoch + 3] {
@@ -173,6 +175,41 @@ async fn a_second_start_draws_nothing_and_hands_out_the_same_keys() {
     assert_eq!(world.epochs_until(world.epoch() + 6).await, facts);
     let keys = |keys: &LinkKeys| keys.tokens.iter().map(|it| it.key.clone()).collect::<Vec<_>>();
     assert_eq!(keys(&first), keys(&second));
+}
+
+#[tokio::test]
+async fn a_bus_that_goes_away_twice_is_found_again_twice() {
+    let clock = early_in_an_epoch();
+    let bus = FaultyBus::new(memory_bus(&clock));
+    let world = World::start_on(clock, Arc::<FaultyBus>::clone(&bus)).await;
+    world.ready().await;
+
+    for fault in [Fault::Away, Fault::Silent] {
+        bus.set(fault);
+        world.clock.step(i64::from(T) * 1000);
+        world.failing().await;
+
+        bus.set(Fault::None);
+        world.epochs_until(world.epoch() + 6).await;
+        world.ready().await;
+    }
+}
+
+#[tokio::test]
+async fn a_bus_that_comes_late_or_loses_what_it_took_gets_the_epochs_in_the_end() {
+    let clock = early_in_an_epoch();
+    let bus = FaultyBus::new(memory_bus(&clock));
+    bus.set(Fault::Silent);
+    let world = World::start_on(clock, Arc::<FaultyBus>::clone(&bus)).await;
+    world.failing_with("the bus does not answer").await;
+    check(world.link_keys(LINK, LINK).await, 503, "no_epoch").await;
+
+    bus.set(Fault::Lossy);
+    world.failing_with("epochs are known for 0 s only").await;
+    bus.set(Fault::None);
+
+    assert_eq!(world.epochs_until(world.epoch() + 6).await.len(), 8);
+    world.ready().await;
 }
 
 #[tokio::test]
@@ -223,7 +260,7 @@ struct World {
     dir: TempDir,
     certs: DevCerts,
     clock: Clock,
-    bus: Arc<MemoryBus>,
+    bus: Arc<dyn Bus>,
     meter: Meter,
     health: Health,
     client: reqwest::Client,
@@ -235,17 +272,17 @@ struct World {
 impl World {
     async fn start() -> Self {
         let clock = early_in_an_epoch();
-        let bus = MemoryBus::new(clock.clone(), Limits::default());
+        let bus = memory_bus(&clock);
         Self::start_on(clock, bus).await
     }
 
-    async fn start_on(clock: Clock, bus: Arc<MemoryBus>) -> Self {
+    async fn start_on(clock: Clock, bus: Arc<dyn Bus>) -> Self {
         let dir = TempDir::new().unwrap();
         let certs = DevCerts::load_or_create(dir.path(), &[]).unwrap();
         Self::start_in(dir, certs, clock, bus).await
     }
 
-    async fn start_in(dir: TempDir, certs: DevCerts, clock: Clock, bus: Arc<MemoryBus>) -> Self {
+    async fn start_in(dir: TempDir, certs: DevCerts, clock: Clock, bus: Arc<dyn Bus>) -> Self {
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured(certs.client().unwrap().config())
             .build()
@@ -278,6 +315,7 @@ impl World {
         Config {
             listen: "127.0.0.1:0".parse().unwrap(),
             data: self.dir.path().join("auth"),
+            bus_ms_max: 50,
             ..Config::default()
         }
     }
@@ -289,7 +327,7 @@ impl World {
             clock: self.clock.clone(),
             meter: self.meter.clone(),
             health: self.health.clone(),
-            global_bus: Arc::clone(&self.bus) as Arc<dyn Bus>,
+            global_bus: Arc::clone(&self.bus),
             nodes: [
                 node(GSLB, NodeRole::Gslb),
                 node(LINK, NodeRole::Link),
@@ -332,7 +370,7 @@ impl World {
     async fn epochs_until(&self, last: u32) -> Vec<EpochFact> {
         let control = topic::control();
         let partitions = Tail::all(&control);
-        let bus = Arc::clone(&self.bus) as Arc<dyn Bus>;
+        let bus = Arc::clone(&self.bus);
         let mut tail = Tail::open(bus, control, partitions, At::Oldest).await.unwrap();
         let mut facts: Vec<EpochFact> = Vec::new();
         while facts.iter().all(|it| it.epoch != last) {
@@ -350,12 +388,25 @@ impl World {
 
     /// Waits until the service says that it can do its job.
     async fn ready(&self) {
-        let all = async {
-            while !self.health.failures().is_empty() {
-                self.clock.sleep(Duration::from_millis(5)).await;
+        self.health_becomes(|failures| failures.is_empty()).await;
+    }
+
+    /// Waits until the service says that it cannot.
+    async fn failing(&self) {
+        self.health_becomes(|failures| !failures.is_empty()).await;
+    }
+
+    async fn failing_with(&self, why: &str) {
+        self.health_becomes(|failures| failures.iter().any(|(_, it)| it == why)).await;
+    }
+
+    async fn health_becomes(&self, is_it: impl Fn(&[(&'static str, String)]) -> bool) {
+        let becomes = async {
+            while !is_it(&self.health.failures()) {
+                tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(DEADLINE, all).await.unwrap();
+        tokio::time::timeout(DEADLINE, becomes).await.unwrap();
     }
 
     fn claims(&self, ahead: u32) -> Claims {
@@ -400,6 +451,10 @@ async fn publish(bus: &dyn Bus, fact: Fact) {
         value: fact.encode().into(),
     };
     assert!(bus.publish(vec![record]).await[0].is_ok());
+}
+
+fn memory_bus(clock: &Clock) -> Arc<dyn Bus> {
+    MemoryBus::new(clock.clone(), Limits::default())
 }
 
 /// So that no epoch ends while a test runs.
