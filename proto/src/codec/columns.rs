@@ -137,10 +137,10 @@ type Narrow = Option<WIPOffset<Vector<'static, i32>>>;
 type Wide = Option<WIPOffset<Vector<'static, i64>>>;
 
 impl Differences {
-    fn of(mut numbers: impl Iterator<Item = u64> + Clone) -> Self {
+    fn of(numbers: impl Iterator<Item = u64> + Clone) -> Self {
         let first = numbers.clone().next().unwrap_or_default();
         let mut before = first;
-        let wide = numbers.by_ref().map(|it| {
+        let wide = numbers.map(|it| {
             let difference = it.wrapping_sub(before).cast_signed();
             before = it;
             difference
@@ -243,7 +243,8 @@ pub(super) fn items(columns: fb::Columns<'_>, max: usize) -> Result<Vec<Item>, D
     Ok(items)
 }
 
-fn bytes(column: Option<Vector<'_, u8>>) -> &[u8] {
+/// The bytes of a column; none if it is absent.
+pub(super) fn bytes(column: Option<Vector<'_, u8>>) -> &[u8] {
     column.map_or(&[], |it| it.bytes())
 }
 

@@ -1,7 +1,7 @@
 //! `sealed` and `downlink.{unit}`: what happened in rooms.
 
 use bytes::Bytes;
-use flatbuffers::{UnionWIPOffset, Vector, WIPOffset};
+use flatbuffers::{UnionWIPOffset, WIPOffset};
 
 use super::{ReadRooms, Rooms, build, check_entries, record};
 use crate::codec::columns::{self, Order};
@@ -164,7 +164,7 @@ fn read_event(it: fb::RoomEntry<'_>) -> Result<RoomEvent, DecodeError> {
 
 fn read_fates(it: fb::Fates<'_>) -> Result<Vec<(ItemId, Fate)>, DecodeError> {
     let ids = it.ids().into_iter().flatten();
-    let kinds = bytes(it.kinds());
+    let kinds = columns::bytes(it.kinds());
     check_entries(kinds.len(), "fates")?;
     if it.ids().map_or(0, |it| it.len()) != kinds.len() {
         return refused("fates");
@@ -176,7 +176,7 @@ fn read_fates(it: fb::Fates<'_>) -> Result<Vec<(ItemId, Fate)>, DecodeError> {
         .zip(it.seqs().into_iter().flatten())
         .zip(it.slots().into_iter().flatten());
     let mut into = it.merged_into().into_iter().flatten();
-    let mut reasons = bytes(it.reasons()).iter();
+    let mut reasons = columns::bytes(it.reasons()).iter();
     let mut fates = Vec::with_capacity(kinds.len());
     for (id, kind) in ids.zip(kinds) {
         let fate = match fb::FateKind(*kind) {
@@ -198,8 +198,4 @@ fn read_fates(it: fb::Fates<'_>) -> Result<Vec<(ItemId, Fate)>, DecodeError> {
         return refused("fates");
     }
     Ok(fates)
-}
-
-fn bytes(column: Option<Vector<'_, u8>>) -> &[u8] {
-    column.map_or(&[], |it| it.bytes())
 }
