@@ -8,5 +8,5 @@ pub mod backoff;
 pub mod bases;
 pub mod merge;
 pub mod pacer;
-//pub mod poll;
+pub mod poll;
 pub mod server_clock;

@@ -44,6 +44,8 @@ pub struct Limits {
     pub slots_max: usize,
     /// Slots asked for after one gap; what is older is given up.
     pub fetch_slots_max: usize,
+    /// Flushes kept that came before the news of a switch to push.
+    pub early_max: usize,
     /// How long a jump in seq waits for the seal that explains it.
     pub hole_wait_max: Duration,
     /// How long a wanted slot is waited for.
@@ -58,6 +60,7 @@ impl Default for Limits {
             held_items_max: 8_192,
             slots_max: 128,
             fetch_slots_max: 64,
+            early_max: 64,
             hole_wait_max: Duration::from_secs(2),
             slot_wait_max: Duration::from_secs(15),
         }
@@ -172,8 +175,12 @@ pub struct Merge {
     last_segment: Option<Key>,
     slots: BTreeMap<Key, Slot>,
     held_items: usize,
-    /// Items that the link said it left out and no seal has accounted for.
+    /// Items that the link said it left out and no seal has accounted for, and where that was.
     skipped: u32,
+    skipped_at: Option<Key>,
+    /// Pushes of slots that are still polled by what is known: the news of a switch to push comes
+    /// behind the first of them.
+    early: VecDeque<Batch>,
     /// Jumps in seq are by design here.
     sparse: bool,
     continuity: Continuity,
@@ -214,7 +221,10 @@ impl Merge {
             Input::Joined { path, resumed } => self.joined(path, resumed),
             Input::Batch(batch) => self.batch(batch, now),
             Input::Seal(seal) => self.seal(&seal, now),
-            Input::Skipped { items } => self.skipped = self.skipped.saturating_add(items),
+            Input::Skipped { items } => {
+                self.skipped = self.skipped.saturating_add(items);
+                self.skipped_at = self.reached;
+            }
             Input::Segment(segment) => self.segment(segment, now),
             Input::Lost { gen_no, slot } => self.lost((gen_no, slot)),
             Input::Heat { heat, gen_no, slot } => self.heat(heat, (gen_no, slot), now),

@@ -23,6 +23,7 @@ impl Merge {
         self.switch = None;
         self.skipped = 0;
         self.sparse = false;
+        self.early.clear();
         if self.reached.is_none() || polled {
             return;
         }
@@ -35,6 +36,10 @@ impl Merge {
     pub(super) fn batch(&mut self, batch: Batch, now: Mono) {
         let key = (batch.gen_no, batch.slot);
         if self.path_of(key) == Path::Segments {
+            self.early.push_back(batch);
+            if self.early.len() > self.limits.early_max {
+                self.early.pop_front();
+            }
             return;
         }
         self.enter(key, now);
@@ -58,6 +63,9 @@ impl Merge {
             Ok(()) => {
                 slot.stage = Stage::Complete;
                 self.sparse |= slot.hole.is_some();
+                if Some(key) > self.skipped_at {
+                    self.skipped = 0;
+                }
             }
             Err(missing) if missing <= self.skipped => {
                 slot.stage = Stage::Complete;
@@ -127,12 +135,18 @@ impl Merge {
         let turned_hot = self.switch.replace((from, path)).map(|(key, _)| key);
         if path == Path::Push {
             self.await_polled(turned_hot, from, now);
+            for batch in std::mem::take(&mut self.early) {
+                if (batch.gen_no, batch.slot) >= from {
+                    self.batch(batch, now);
+                }
+            }
         }
     }
 
     /// The last slots of a hot room are still on their way when the first pushes arrive.
     fn await_polled(&mut self, turned_hot: Option<Key>, end: Key, now: Mono) {
-        let fetched = self.last_segment.map(|(gen_no, slot)| (gen_no, SlotNo(slot.0.saturating_add(1))));
+        let fetched =
+            self.last_segment.map(|(gen_no, slot)| (gen_no, SlotNo(slot.0.saturating_add(1))));
         let Some(first) = turned_hot.max(fetched).filter(|it| it.0 == end.0) else {
             return;
         };

@@ -102,7 +102,8 @@ impl Merge {
         }
         slot.hole = Some(now + self.limits.hole_wait_max);
         // Slots that nothing was heard of were empty, or lost whole.
-        let unheard = self.reached.filter(|it| it.0 == key.0).map_or(key.1.0, |it| it.1.0.saturating_add(1));
+        let unheard =
+            self.reached.filter(|it| it.0 == key.0).map_or(key.1.0, |it| it.1.0.saturating_add(1));
         for slot_no in self.newest_slots(unheard, key.1.0) {
             let between = (key.0, SlotNo(slot_no));
             if self.path_of(between) == Path::Push && !self.slots.contains_key(&between) {

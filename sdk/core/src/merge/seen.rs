@@ -15,7 +15,13 @@ pub(super) struct Seen {
 
 impl Seen {
     /// Remembers `id`; false if it is known already.
-    pub(super) fn insert(&mut self, id: ItemId, now: Mono, ids_max: usize, age_max: Duration) -> bool {
+    pub(super) fn insert(
+        &mut self,
+        id: ItemId,
+        now: Mono,
+        ids_max: usize,
+        age_max: Duration,
+    ) -> bool {
         if !self.ids.insert(id) {
             return false;
         }
