@@ -8,6 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::ensure;
 use auth_core::node::{NodeRole, NodeSecret};
 use gslb_core::fleet::{Fleet, Heard, Output, Refusal};
 use hmac::digest::KeyInit;
@@ -28,6 +29,8 @@ use tokio_util::sync::CancellationToken;
 use crate::config;
 use crate::table::{LoadTable, Value};
 
+/// Bytes of a node's secret: as long as the MAC, so that it cannot be guessed.
+const SECRET_BYTES_MIN: usize = 32;
 /// Bytes of a report's MAC.
 const MAC_BYTES: usize = 32;
 /// Datagrams taken in a row before the timer is looked at again.
@@ -86,17 +89,17 @@ impl Collector {
         fleet: Fleet,
         clock: Clock,
         meter: &Meter,
-    ) -> Self {
-        Self {
+    ) -> anyhow::Result<Self> {
+        Ok(Self {
             socket,
             config,
-            secrets: Secrets::new(nodes),
+            secrets: Secrets::new(nodes)?,
             fleet,
             counts: Counts::new(meter),
             packed: watch::Sender::default(),
             last: (0, clock.mono()),
             clock,
-        }
+        })
     }
 
     /// Where the packed values appear.
@@ -184,13 +187,19 @@ pub(crate) async fn write(
 }
 
 impl Secrets {
-    fn new(nodes: &[NodeSecret]) -> Self {
+    fn new(nodes: &[NodeSecret]) -> anyhow::Result<Self> {
         let links = nodes.iter().filter(|it| it.role == NodeRole::Link);
         let keyed = links.map(|it| {
-            let key = Hmac::new_from_slice(it.secret.expose().as_bytes());
-            (it.node, key.expect("HMAC takes keys of any length"))
+            let secret = it.secret.expose().as_bytes();
+            ensure!(
+                secret.len() >= SECRET_BYTES_MIN,
+                "the secret of node {} has fewer than {SECRET_BYTES_MIN} bytes",
+                it.node
+            );
+            let key = Hmac::new_from_slice(secret);
+            Ok((it.node, key.expect("HMAC takes keys of any length")))
         });
-        Self(keyed.collect())
+        Ok(Self(keyed.collect::<anyhow::Result<_>>()?))
     }
 
     /// The report in a datagram, if its node signed it.

@@ -87,7 +87,7 @@ impl Default for Config {
             listen: local(8001),
             node: NodeId(1),
             secret: Secret::default(),
-            auth_url: "https://127.0.0.1:8000".to_owned(),
+            auth_url: "https://127.0.0.1:8003".to_owned(),
             audience: String::new(),
             region: "local".to_owned(),
             snapshot_ms: 5,

@@ -200,5 +200,5 @@ async fn bind_collector(
     let addr = socket.local_addr()?;
     let settings = config.collector.clone();
     let collector = Collector::new(socket, settings, nodes, fleet(config), clock.clone(), meter);
-    Ok((collector, addr))
+    Ok((collector?, addr))
 }

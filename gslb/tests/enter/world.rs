@@ -1,0 +1,370 @@
+//! A running auth service and gslb, a bus between them, and link nodes that report.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use auth_core::app::{App, TicketAlg, TicketKey};
+use auth_core::keyring::LinkKeyring;
+use auth_core::link_id;
+use auth_core::node::{NodeRole, NodeSecret};
+use auth_core::replay::Replays;
+use auth_core::revocation::Revocations;
+use auth_core::secret::Secret;
+use auth_core::ticket::Signer;
+use auth_core::token::{self, Claims, Scope, TokenRefusal};
+use bus::{Bus, Limits, MemoryBus, PartitionNo, Publish, topic};
+use channel::{DevCerts, ServerTls};
+use gslb::{Config, LoadTable, MemoryTable, Parts, Service};
+use hmac::digest::KeyInit;
+use hmac::{Hmac, Mac};
+use kit::clock::Clock;
+use kit::health::Health;
+use kit::meter::Meter;
+use kit::task::Tasks;
+use parking_lot::Mutex;
+use proto::address::{Address, Carrier, Transport};
+use proto::control::Fact;
+use proto::enter::{EnterRequest, EnterResponse, Offer, Problem};
+use proto::head::Base;
+use proto::id::{AppId, NodeId, UnitId};
+use proto::keys::{LinkKeys, LinkKeysRequest};
+use proto::load::{Load, LoadReport};
+use proto::time::Wall;
+use sha2::Sha256;
+use tempfile::TempDir;
+use tokio::net::UdpSocket;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) const APP: AppId = AppId(1);
+pub(crate) const OTHER_APP: AppId = AppId(2);
+pub(crate) const GSLB: NodeId = NodeId(1);
+/// Any wait for something that will happen.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Everything that runs.
+pub(crate) struct World {
+    pub(crate) clock: Clock,
+    pub(crate) meter: Meter,
+    pub(crate) health: Health,
+    pub(crate) client: reqwest::Client,
+    pub(crate) gslb: SocketAddr,
+    pub(crate) table: Arc<dyn LoadTable>,
+    /// Whether gslbs to be started serve HTTPS.
+    pub(crate) tls: bool,
+    bus: Arc<MemoryBus>,
+    certs: DevCerts,
+    dir: TempDir,
+    auth: SocketAddr,
+    collector: Option<SocketAddr>,
+    shutdown: CancellationToken,
+    tasks: Tasks,
+}
+
+/// A link node that reports every 20 ms until it is dropped.
+pub(crate) struct Link {
+    pub(crate) load: Arc<Mutex<Load>>,
+    _tasks: Tasks,
+}
+
+impl World {
+    /// Auth and gslb are up; nothing reports yet.
+    pub(crate) async fn start() -> Self {
+        Self::start_with(|_| {}).await
+    }
+
+    pub(crate) async fn start_with(change: impl FnOnce(&mut Config)) -> Self {
+        let mut world = Self::start_without_auth(SocketAddr::from(([127, 0, 0, 1], 0)));
+        world.start_auth(world.auth).await;
+        world.start_gslb(change).await;
+        world
+    }
+
+    /// Nothing runs; gslbs will look for auth at `auth`.
+    pub(crate) fn start_without_auth(auth: SocketAddr) -> Self {
+        let clock = Clock::system();
+        let dir = TempDir::new().unwrap();
+        let certs = DevCerts::load_or_create(dir.path(), &["127.0.0.9"]).unwrap();
+        let tls = certs.client().unwrap().with_alpn(&[b"h2", b"http/1.1"]);
+        let client =
+            reqwest::Client::builder().tls_backend_preconfigured(tls.config()).build().unwrap();
+        Self {
+            bus: MemoryBus::new(clock.clone(), Limits::default()),
+            clock,
+            meter: Meter::new(),
+            health: Health::default(),
+            client,
+            gslb: auth,
+            table: MemoryTable::new(),
+            tls: false,
+            certs,
+            dir,
+            auth,
+            collector: None,
+            shutdown: CancellationToken::new(),
+            tasks: Tasks::default(),
+        }
+    }
+
+    pub(crate) async fn start_auth(&mut self, listen: SocketAddr) {
+        let config =
+            auth::Config { listen, data: self.dir.path().join("auth"), ..auth::Config::default() };
+        let parts = auth::Parts {
+            clock: self.clock.clone(),
+            meter: self.meter.clone(),
+            health: self.health.clone(),
+            global_bus: Arc::clone(&self.bus) as Arc<dyn Bus>,
+            nodes: nodes(),
+            apps: apps(),
+            tls: Some(self.server_tls()),
+        };
+        let service = auth::Service::bind(config, parts).await.unwrap();
+        self.auth = service.addr();
+        self.tasks.spawn("auth", service.run(self.shutdown.clone()));
+    }
+
+    /// Starts a gslb beside those that run; [`World::enter`] asks the newest.
+    pub(crate) async fn start_gslb(&mut self, change: impl FnOnce(&mut Config)) {
+        let mut config = Config {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            node: GSLB,
+            secret: secret(GSLB),
+            auth_url: format!("https://{}", self.auth),
+            ..Config::default()
+        };
+        config.collector.listen = config.listen;
+        change(&mut config);
+        let parts = Parts {
+            clock: self.clock.clone(),
+            meter: self.meter.clone(),
+            health: self.health.clone(),
+            seed: 7,
+            apps: apps(),
+            nodes: nodes(),
+            global_bus: Arc::clone(&self.bus) as Arc<dyn Bus>,
+            load_table: Arc::clone(&self.table),
+            auth_tls: self.certs.client().unwrap(),
+            tls: self.tls.then(|| self.server_tls()),
+        };
+        let service = Service::bind(config, parts).await.unwrap();
+        self.gslb = service.addr();
+        self.collector = service.collector_addr().or(self.collector);
+        self.tasks.spawn("gslb", service.run(self.shutdown.clone()));
+    }
+
+    /// A node under lease with 1,000 places.
+    pub(crate) async fn link(&self, node: u32) -> Link {
+        let load = Arc::new(Mutex::new(Load { sessions_max: 1_000, ..Load::default() }));
+        let mut tasks = Tasks::default();
+        let (socket, collector) = (self.socket().await, self.collector.unwrap());
+        let (start, shared) = (self.clock.wall(), Arc::clone(&load));
+        tasks.spawn("link", async move {
+            let mut timer = tokio::time::interval(Duration::from_millis(20));
+            for counter in 0.. {
+                timer.tick().await;
+                let report = report(node, start, counter, *shared.lock());
+                socket.send_to(&sign(&report, &secret(report.node)), collector).await?;
+            }
+            Ok(())
+        });
+        Link { load, _tasks: tasks }
+    }
+
+    /// Tells everything to end, and waits for it.
+    pub(crate) async fn stop(&mut self) {
+        self.shutdown.cancel();
+        for _ in 0..self.tasks.len() {
+            let ended = tokio::time::timeout(DEADLINE, self.tasks.next()).await.unwrap();
+            assert!(ended.is_some_and(|it| it.is_ok()));
+        }
+    }
+
+    pub(crate) async fn send(&self, datagram: &[u8]) {
+        self.socket().await.send_to(datagram, self.collector.unwrap()).await.unwrap();
+    }
+
+    /// Segment bases are announced, keys are there, and nodes report.
+    pub(crate) async fn ready(&self) {
+        let bases = vec![Base { base: "https://cdn.example".to_owned(), weight: 1 }];
+        self.publish(Fact::Bases { bases }).await;
+        self.until(async || self.health.failures().is_empty()).await;
+        self.until(async || !self.enter(&ticket("ready")).await.segments.is_empty()).await;
+    }
+
+    pub(crate) async fn publish(&self, fact: Fact) {
+        let record = Publish {
+            topic: topic::control(),
+            partition: PartitionNo(0),
+            term: None,
+            key: Some(fact.key().into()),
+            value: fact.encode().into(),
+        };
+        let published = self.bus.publish(vec![record]).await;
+        assert!(published.iter().all(Result::is_ok), "{published:?}");
+    }
+
+    /// Looks every few milliseconds until it is so.
+    pub(crate) async fn until(&self, mut is_so: impl AsyncFnMut() -> bool) {
+        let look = async {
+            let mut timer = tokio::time::interval(Duration::from_millis(5));
+            while !is_so().await {
+                timer.tick().await;
+            }
+        };
+        let failures = || self.health.failures();
+        tokio::time::timeout(DEADLINE, look).await.unwrap_or_else(|_| panic!("{:?}", failures()));
+    }
+
+    /// Asks, and is answered.
+    pub(crate) async fn enter(&self, ticket: &str) -> EnterResponse {
+        let request = EnterRequest { ticket: ticket.to_owned(), ..EnterRequest::default() };
+        let response = self.ask(&request).await;
+        assert_eq!(response.status(), 200);
+        response.json().await.unwrap()
+    }
+
+    pub(crate) async fn ask(&self, request: &EnterRequest) -> reqwest::Response {
+        self.post(serde_json::to_vec(request).unwrap()).send().await.unwrap()
+    }
+
+    pub(crate) fn post(&self, body: Vec<u8>) -> reqwest::RequestBuilder {
+        self.client.post(self.url("/v1/enter")).body(body)
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        let scheme = if self.tls { "https" } else { "http" };
+        format!("{scheme}://{}{path}", self.gslb)
+    }
+
+    /// What the link at an offered address makes of a token.
+    pub(crate) async fn verify_at(
+        &self,
+        offer: &Offer,
+        text: &str,
+    ) -> Result<Claims, TokenRefusal> {
+        let node = node_of(&offer.address);
+        let authority = offer.address.authority();
+        let request = LinkKeysRequest { node, unit: UnitId(1), addresses: vec![authority.clone()] };
+        let url = format!("https://{}/v1/keys/link", self.auth);
+        let request = self.client.post(url).json(&request).header("x-barrage-node", node.0);
+        let response = request.bearer_auth(secret(node).expose()).send().await.unwrap();
+        let keys: LinkKeys = response.json().await.unwrap();
+        let keys = LinkKeyring::new(&keys).unwrap();
+        let links = [link_id(&authority)];
+        let scope = Scope { keys: &keys, links: &links, revocations: &Revocations::new(1) };
+        token::verify(text, &scope, &mut Replays::new(10), self.clock.wall())
+    }
+
+    /// The value of a metric, as rendered.
+    pub(crate) fn count(&self, metric: &str) -> u64 {
+        let page = self.meter.render();
+        let line = page.lines().find_map(|it| it.strip_prefix(metric)?.strip_prefix(' '));
+        line.map_or(0, |it| it.parse().unwrap())
+    }
+
+    fn server_tls(&self) -> ServerTls {
+        self.certs.server(&[b"h2", b"http/1.1"]).unwrap()
+    }
+
+    async fn socket(&self) -> UdpSocket {
+        UdpSocket::bind("127.0.0.1:0").await.unwrap()
+    }
+}
+
+/// A refusal with this status and code, as browsers may read it.
+pub(crate) async fn check(response: reqwest::Response, status: u16, code: &str) -> Problem {
+    assert_eq!(response.headers()["access-control-allow-origin"], "*");
+    assert_eq!(response.headers()["content-type"], "application/problem+json");
+    assert_eq!(response.status(), status, "{code}");
+    let problem: Problem = response.json().await.unwrap();
+    assert_eq!((problem.status, problem.code.as_str()), (status, code));
+    assert!(problem.server_ms > Wall(0));
+    problem
+}
+
+/// A ticket for room `lobby`, issued now.
+pub(crate) fn ticket(account: &str) -> String {
+    ticket_with(account, |_| {})
+}
+
+pub(crate) fn ticket_with(
+    account: &str,
+    change: impl FnOnce(&mut auth_core::ticket::Claims),
+) -> String {
+    let now = Clock::system().wall().unix_s();
+    let mut claims = auth_core::ticket::Claims::viewer(APP, account, "lobby", now, now + 600);
+    change(&mut claims);
+    let signer = Signer::new("", TicketAlg::Hs256, &ticket_secret(claims.app)).unwrap();
+    signer.sign(&claims).unwrap()
+}
+
+pub(crate) fn report(node: u32, start: Wall, counter: u64, load: Load) -> LoadReport {
+    let address = |port, transport| Address {
+        host: format!("link-{node}.example"),
+        port,
+        transport,
+        carrier: Carrier::Bgp,
+        machine_room: format!("room-{}", node % 2),
+    };
+    LoadReport {
+        node: NodeId(node),
+        unit: UnitId(1),
+        region: "local".to_owned(),
+        counter,
+        start,
+        addresses: vec![address(443, Transport::Tls), address(8443, Transport::Wss)],
+        load,
+    }
+}
+
+pub(crate) fn sign(report: &LoadReport, secret: &Secret) -> Vec<u8> {
+    let bytes = report.encode();
+    let mac = Hmac::<Sha256>::new_from_slice(secret.expose().as_bytes()).unwrap();
+    let mac = mac.chain_update(&bytes).finalize().into_bytes();
+    [&bytes[..], &mac[..]].concat()
+}
+
+pub(crate) fn secret(node: NodeId) -> Secret {
+    Secret::new(format!("the secret of node {node}, long enough"))
+}
+
+pub(crate) fn api_key(app: AppId) -> String {
+    format!("the API key of app {app}")
+}
+
+pub(crate) fn node_of(address: &Address) -> NodeId {
+    let number = address.host.trim_start_matches("link-").trim_end_matches(".example");
+    NodeId(number.parse().unwrap())
+}
+
+fn ticket_secret(app: AppId) -> Secret {
+    Secret::new(format!("the ticket secret of app {app}, long enough"))
+}
+
+/// Node 1 is the gslb, 2 to 9 are links, 10 serves segments.
+fn nodes() -> Arc<[NodeSecret]> {
+    let role = |it| match it {
+        1 => NodeRole::Gslb,
+        10 => NodeRole::Broadcaster,
+        _ => NodeRole::Link,
+    };
+    (1..=10)
+        .map(|it| NodeSecret { node: NodeId(it), role: role(it), secret: secret(NodeId(it)) })
+        .collect()
+}
+
+fn apps() -> Arc<[App]> {
+    let app = |id| App {
+        id,
+        name: String::new(),
+        ticket_keys: vec![TicketKey {
+            kid: String::new(),
+            alg: TicketAlg::Hs256,
+            key: ticket_secret(id),
+        }],
+        api_keys: vec![Secret::new(api_key(id))],
+        token_ttl_s: 60,
+        single_use: true,
+    };
+    [app(APP), app(OTHER_APP)].into()
+}
