@@ -59,3 +59,62 @@ impl Clock {
         tokio::time::sleep(duration).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_moves_the_wall_of_every_clone_and_no_monotonic_time() {
+        let clock = Clock::system();
+        let clone = clock.clone();
+        let (mono, wall) = (clock.mono(), clock.wall());
+
+        clone.step(3_600_000);
+
+        assert!(clock.wall() >= wall + Duration::from_hours(1));
+        assert!(clock.mono().since(mono) < Duration::from_hours(1));
+        clone.step(-7_200_000);
+        assert!(clock.wall() < wall);
+    }
+
+    #[test]
+    fn a_wall_stepped_before_1970_stays_there() {
+        let clock = Clock::system();
+
+        clock.step(i64::MIN);
+
+        assert_eq!(clock.wall(), Wall(0));
+    }
+
+    #[test]
+    fn other_clocks_are_not_stepped() {
+        let (stepped, other) = (Clock::system(), Clock::system());
+
+        stepped.step(3_600_000);
+
+        assert!(stepped.wall().since(other.wall()) > Duration::from_mins(59));
+    }
+
+    #[tokio::test]
+    async fn a_deadline_is_waited_for_and_a_past_one_is_not() {
+        let clock = Clock::system();
+        let deadline = clock.mono() + Duration::from_millis(5);
+
+        clock.sleep_until(deadline).await;
+        assert!(clock.mono() >= deadline);
+
+        clock.sleep_until(Mono(0)).await;
+    }
+
+    #[test]
+    fn microseconds_and_milliseconds_agree() {
+        let clock = Clock::system();
+
+        let before = clock.mono();
+        let micros = clock.micros();
+
+        assert!(micros >= before.0 * 1000);
+        assert!(micros <= (clock.mono().0 + 1) * 1000);
+    }
+}

@@ -266,3 +266,6 @@ async fn answer_in_time(
 fn millis(ms: u32) -> Duration {
     Duration::from_millis(u64::from(ms))
 }
+
+#[cfg(test)]
+mod tests;

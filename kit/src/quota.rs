@@ -2,7 +2,8 @@
 //!
 //! A quota is a bucket per key. It holds up to `burst` and fills at `rate_per_s`.
 
-pub mod contract;
+#[cfg(test)]
+mod contract;
 pub mod memory;
 
 use std::fmt::Debug;

@@ -10,9 +10,10 @@ const EDITS_MAX: usize = 3;
 /// One line about one error.
 pub(super) fn explain(error: &Error, sources: &[Source]) -> String {
     let mut path: Vec<&str> = error.path.iter().map(String::as_str).collect();
-    let unknown = match &error.kind {
-        Kind::UnknownField(field, known) => Some((field.as_str(), *known)),
-        _ => None,
+    let unknown = if let Kind::UnknownField(field, known) = &error.kind {
+        Some((field.as_str(), *known))
+    } else {
+        None
     };
     if let Some((field, _)) = unknown
         && path.last() != Some(&field)
@@ -34,6 +35,7 @@ pub(super) fn explain(error: &Error, sources: &[Source]) -> String {
 }
 
 /// Texts are not repeated, since one of them may be a secret.
+#[expect(clippy::wildcard_enum_match_arm, reason = "figment words the other kinds well")]
 fn reason(kind: &Kind) -> String {
     match kind {
         Kind::InvalidType(Actual::Unsigned(_) | Actual::Signed(_) | Actual::Float(_), expected)
@@ -50,6 +52,7 @@ fn reason(kind: &Kind) -> String {
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "no other kind comes from TOML")]
 fn found(actual: &Actual) -> String {
     match actual {
         Actual::Unsigned(number) => number.to_string(),

@@ -76,4 +76,15 @@ metrics! {
     CHATSERVER_JOURNAL_REPUBLISHED_TOTAL = Counter "chatserver_journal_republished_total" [] "Open journal entries published again.";
     CHATSERVER_JOURNAL_CLOSED_TOTAL = Counter "chatserver_journal_closed_total" [] "Journal entries closed.";
     CHATSERVER_REQUESTS_TOTAL = Counter "chatserver_requests_total" ["status"] "Requests of the business API, by status.";
+
+    BROADCASTER_ROOMS = Gauge "broadcaster_rooms" [] "Rooms driven by this process.";
+    BROADCASTER_ITEMS_TOTAL = Counter "broadcaster_items_total" ["lane", "fate"] "Items by lane and fate: sealed, told_again, deferred, or the reason why shed.";
+    BROADCASTER_FLUSHES_TOTAL = Counter "broadcaster_flushes_total" [] "Flushes with items.";
+    BROADCASTER_SEALS_TOTAL = Counter "broadcaster_seals_total" [] "Slots sealed, empty ones included.";
+    BROADCASTER_SEGMENT_BYTES_TOTAL = Counter "broadcaster_segment_bytes_total" ["tier"] "Compressed bytes of binary segments.";
+    BROADCASTER_STORE_ERRORS_TOTAL = Counter "broadcaster_store_errors_total" ["store", "call"] "Calls to a store that failed or came too late, by the store's number: create, replace, get, remove; queue_full.";
+    BROADCASTER_PUBLISH_ERRORS_TOTAL = Counter "broadcaster_publish_errors_total" ["topic", "why"] "Records that the bus did not take at once, or a unit not at all.";
+    BROADCASTER_RECORDS_SKIPPED_TOTAL = Counter "broadcaster_records_skipped_total" ["topic"] "Records that could not be decoded, were gone before they were read, or were too many.";
+    BROADCASTER_HELD_REQUESTS = Gauge "broadcaster_held_requests" [] "Requests that wait for the next slot.";
+    BROADCASTER_ORIGIN_ANSWERS_TOTAL = Counter "broadcaster_origin_answers_total" ["status"] "Answers of the origin, by status.";
 }

@@ -5,10 +5,7 @@ use proto::time::Wall;
 use super::{Ask, Quota, Taken};
 
 /// Panics where `quota` does not keep the contract. It must be empty; `now` is any time.
-///
-/// # Panics
-/// That is how it tells.
-pub async fn check(quota: &dyn Quota, now: Wall) {
+pub(super) async fn check(quota: &dyn Quota, now: Wall) {
     a_bucket_starts_full_and_refills(quota, now).await;
     a_batch_is_answered_in_order(quota, now).await;
     what_can_never_be_given_says_so(quota, now).await;

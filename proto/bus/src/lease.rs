@@ -24,6 +24,8 @@ use crate::{At, Bus, Offset, PartitionNo, Publish, ReadError, Record, topic};
 const RECORDS_MAX: usize = 500;
 /// Longest time for an append to `control`.
 const PUBLISH_MAX: Duration = Duration::from_secs(1);
+/// When a claim expires that was given up: before any clock.
+const GIVEN_UP: Wall = Wall(0);
 /// How long the log is waited for when it seems to hold more than it gives.
 const BACKLOG_WAIT: Duration = Duration::from_millis(200);
 
@@ -110,7 +112,7 @@ impl Lease {
             tokio::select! {
                 appended = ended(&mut self.appending) => self.note(&appended),
                 tailed = self.reads.next(RECORDS_MAX) => match tailed {
-                    Ok(Tailed::Records(records)) => self.see(&records, None),
+                    Ok(Tailed::Records(records)) => self.see(&records, GIVEN_UP),
                     Ok(Tailed::Skipped { .. }) => {}
                     Err(error) => tracing::debug!(%error, "control cannot be read"),
                 },
@@ -125,7 +127,7 @@ impl Lease {
         self.claims.held().collect()
     }
 
-    /// Gives everything up, so that others need not wait for it to expire. At most a second.
+    /// Gives everything up, so that others need not wait for it to expire. Two seconds at most.
     pub async fn leave(mut self) {
         if let Some(appending) = self.appending.take() {
             appending.await;
@@ -149,15 +151,15 @@ impl Lease {
             let records = read.await?;
             let Some(last) = records.last() else { break };
             next = Offset(last.offset.0 + 1);
-            self.see(&records, Some(self.config.clock.wall()));
+            self.see(&records, self.config.clock.wall());
         }
         self.reads.begin(partition, next);
         Ok(())
     }
 
-    /// Feeds records to the machine. Those that were there before it joined are alive only if they
-    /// say so; in later ones, the writer's wall clock plays no part.
-    fn see(&mut self, records: &[Record], joined: Option<Wall>) {
+    /// Feeds records to the machine. Claims that expired by `past` are dead: for the backlog that
+    /// is now, for later ones 0, so that the writer's wall clock plays no part.
+    fn see(&mut self, records: &[Record], past: Wall) {
         let now = self.config.clock.mono();
         let prefix = format!("lease:{}:", self.config.name);
         for record in records {
@@ -165,7 +167,7 @@ impl Lease {
                 continue;
             }
             let Ok(Fact::Lease(fact)) = Fact::decode(&record.value) else { continue };
-            let is_alive = joined.map_or(fact.expires > Wall(0), |it| fact.expires > it);
+            let is_alive = fact.expires > past;
             let partition = PartitionNo(fact.partition);
             let claim = Claim { partition, term: fact.term, is_alive };
             self.claims.handle(Input::Seen { claim, node: fact.node }, now);
@@ -213,7 +215,7 @@ impl Lease {
             partition: claim.partition.0,
             node: self.config.node,
             term: claim.term,
-            expires: if claim.is_alive { expires } else { Wall(0) },
+            expires: if claim.is_alive { expires } else { GIVEN_UP },
         });
         Publish {
             topic: topic::control(),
@@ -251,5 +253,90 @@ async fn until(clock: &Clock, deadline: Option<Mono>) {
     match deadline {
         Some(deadline) => clock.sleep_until(deadline).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::join;
+
+    use super::*;
+    use crate::fault::{Fault, FaultyBus};
+    use crate::memory::{Limits, MemoryBus};
+
+    #[tokio::test]
+    async fn a_member_that_vanished_is_followed_when_its_claims_expire() {
+        let clock = Clock::system();
+        let bus: Arc<dyn Bus> = MemoryBus::new(clock.clone(), Limits::default());
+        let mut first = member(&bus, &clock, 1).await;
+        gain(&mut first, 4).await;
+        let mut second = member(&bus, &clock, 2).await;
+        let vanished = clock.mono();
+        drop(first);
+
+        gain(&mut second, 4).await;
+
+        let took = clock.mono().since(vanished);
+        assert!(took > LIFE / 2, "{took:?}: the claims were alive");
+        assert!(took < LIFE * 3, "{took:?}");
+    }
+
+    #[tokio::test]
+    async fn a_member_that_is_cut_off_loses_before_the_other_gains() {
+        let clock = Clock::system();
+        let bus: Arc<dyn Bus> = MemoryBus::new(clock.clone(), Limits::default());
+        let switch = FaultyBus::new(Arc::clone(&bus));
+        let cut: Arc<dyn Bus> = Arc::<FaultyBus>::clone(&switch);
+        let mut first = member(&cut, &clock, 1).await;
+        gain(&mut first, 4).await;
+        let mut second = member(&bus, &clock, 2).await;
+
+        switch.set(Fault::Silent);
+        let lost = async {
+            for _ in 0..4 {
+                assert!(matches!(first.next().await, LeaseEvent::Lost { .. }));
+            }
+            clock.micros()
+        };
+        let gained = async {
+            let LeaseEvent::Gained { .. } = second.next().await else { panic!("nothing to lose") };
+            clock.micros()
+        };
+        let (lost, gained) = join(lost, gained).await;
+
+        assert!(lost <= gained, "lost at {lost} µs, gained at {gained} µs");
+    }
+
+    #[tokio::test]
+    async fn what_was_left_is_free_for_whoever_joins_later() {
+        let clock = Clock::system();
+        let bus: Arc<dyn Bus> = MemoryBus::new(clock.clone(), Limits::default());
+        let mut first = member(&bus, &clock, 1).await;
+        gain(&mut first, 4).await;
+        first.leave().await;
+        let left = clock.mono();
+
+        let mut second = member(&bus, &clock, 2).await;
+        gain(&mut second, 4).await;
+
+        assert!(clock.mono().since(left) < LIFE / 2);
+    }
+
+    async fn member(bus: &Arc<dyn Bus>, clock: &Clock, node: u32) -> Lease {
+        let config = LeaseConfig {
+            control: Arc::clone(bus),
+            name: "journal".into(),
+            partitions: 4,
+            node: NodeId(node),
+            clock: clock.clone(),
+        };
+        Lease::join(config).await.unwrap()
+    }
+
+    async fn gain(lease: &mut Lease, count: usize) {
+        for _ in 0..count {
+            assert!(matches!(lease.next().await, LeaseEvent::Gained { .. }));
+        }
+        assert_eq!(lease.held().len(), count);
     }
 }

@@ -44,7 +44,7 @@ pub struct Offset(pub u64);
 pub struct Publish {
     /// Where.
     pub topic: Topic,
-    /// Which partition; see [`topic::Topic::partition_of`].
+    /// Which partition: [`Topic::partition_of_room`] and its like.
     pub partition: PartitionNo,
     /// Lease term of the publisher; the bus refuses a term older than it has seen in this
     /// partition. `None` on topics that many may write.

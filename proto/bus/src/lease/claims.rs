@@ -232,17 +232,14 @@ impl Claims {
         *newest = term;
         self.theirs.remove(&partition);
         match self.mine.get_mut(&partition) {
-            Some(mine) if mine.term == term => {
-                if is_alive && !mine.is_held {
-                    mine.is_held = true;
-                    self.outputs.push_back(Output::Gained { partition, term });
-                }
+            Some(mine) if mine.term == term && is_alive && !mine.is_held => {
+                mine.is_held = true;
+                self.outputs.push_back(Output::Gained { partition, term });
             }
-            // A higher one of this member is on its way.
-            Some(mine) if mine.term > term => {}
             // Of another member, or of another life of this one.
-            Some(_) => self.lose(partition),
-            None => {}
+            Some(mine) if mine.term < term => self.lose(partition),
+            // A renewal, or older than a claim that is on its way.
+            Some(_) | None => {}
         }
         if node != self.node && is_alive {
             self.theirs.insert(partition, now + LIFE);
