@@ -9,6 +9,7 @@
 
 pub mod bucket;
 pub mod departures;
+pub mod entry;
 pub mod framing;
 pub mod hub;
 pub mod outbox;

@@ -124,6 +124,8 @@ pub struct Ring {
     latest: Option<Place>,
     /// Every item behind this place is in `blocks`. None: nothing is known yet.
     floor: Option<Place>,
+    /// The slot that is being filled.
+    open: Option<(Gen, SlotNo)>,
     heat: HeatState,
 }
 
@@ -155,7 +157,7 @@ pub struct Switch {
 }
 
 /// What a push changed, and so who must be woken.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Wake {
     /// Nothing new.
     Nobody,
@@ -198,12 +200,14 @@ impl Ring {
             plain: [0; AUDIENCES],
             latest: None,
             floor: None,
+            open: None,
             heat: HeatState::default(),
         }
     }
 
     /// Takes in a flush. What the ring has already, as after a takeover of the room, is left out.
     pub fn flush(&mut self, mut batch: Batch, now: Mono) -> Wake {
+        self.open = self.open.max(Some((batch.gen_no, batch.slot)));
         if let Some(latest) = self.latest {
             if batch.gen_no < latest.gen_no {
                 return Wake::Nobody;
@@ -247,6 +251,7 @@ impl Ring {
 
     /// Takes in the end of a slot.
     pub fn seal(&mut self, seal: Seal, now: Mono) -> Wake {
+        self.open = self.open.max(Some((seal.gen_no, SlotNo(seal.slot.0.saturating_add(1)))));
         let audience = self.audience(seal.gen_no, seal.slot);
         let block = Block {
             gen_no: seal.gen_no,
@@ -314,6 +319,20 @@ impl Ring {
     #[must_use]
     pub const fn heat(&self) -> Heat {
         self.heat.now
+    }
+
+    /// A switch that is announced, but not yet in force.
+    #[must_use]
+    pub fn pending(&self) -> Option<Switch> {
+        let HeatState { now: heat, gen_no, slot, .. } = self.heat;
+        let is_ahead = self.open.is_some_and(|it| it < (gen_no, slot));
+        is_ahead.then_some(Switch { heat, gen_no, slot })
+    }
+
+    /// Push or segments, in the slot that is being filled.
+    #[must_use]
+    pub fn open_heat(&self) -> Heat {
+        if self.pending().is_some() { self.heat.before } else { self.heat.now }
     }
 
     /// People in the room in all, as last counted.

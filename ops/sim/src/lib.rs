@@ -1,1 +1,16 @@
-//! sim.
+//! A small world in which the cores meet: one link, one chatserver, one broadcaster, and viewers.
+//!
+//! Time is virtual, every delay, loss and repetition is drawn from one seed, and nothing else is:
+//! the same seed gives the same run, byte for byte, which its hash shows.
+#![deny(missing_docs)]
+
+mod broadcaster;
+mod chatserver;
+mod check;
+mod link;
+mod network;
+mod viewer;
+mod world;
+
+pub use check::Broken;
+pub use world::{Outcome, Plan, run};
