@@ -1,1 +1,25 @@
-//! broadcaster.
+//! The broadcaster: puts admitted items in order, shows them, and serves what was shown.
+//!
+//! One loop, the driver, owns the rooms of its partitions of `accepted` and drives their machines
+//! from `broadcaster-core`. A flush is published, fenced, to `sealed` before anything else hears of
+//! it; then it goes to every unit's `downlink`; a complete slot goes to the [`store`]s. The
+//! origin serves the stores' files over HTTP.
+
+pub mod config;
+pub mod store;
+
+mod counts;
+mod crowd;
+mod display;
+mod downlink;
+mod driver;
+mod ledger;
+mod opener;
+mod origin;
+mod owned;
+mod parcel;
+mod press;
+mod service;
+
+pub use config::Config;
+pub use service::{Parts, Service};

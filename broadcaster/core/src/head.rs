@@ -36,24 +36,3 @@ pub fn end(head: &mut Head, next: Option<GenInfo>) {
     head.end = Some(head.end.unwrap_or(head.slot));
     head.next = next.or(head.next);
 }
-
-/// First slot still served: those that ended within `retention_ms` before the end of `newest`, and
-/// never before `first`, the first one written.
-#[must_use]
-pub fn oldest(newest: SlotNo, interval_ms: u32, retention_ms: u64, first: SlotNo) -> SlotNo {
-    let slots = (retention_ms / u64::from(interval_ms.max(1))).max(1);
-    SlotNo((newest.0 + 1).saturating_sub(slots)).max(first)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn retention_counts_back_from_the_newest_slot() {
-        assert_eq!(oldest(SlotNo(99), 1000, 20_000, SlotNo(0)), SlotNo(80));
-        assert_eq!(oldest(SlotNo(99), 1000, 20_000, SlotNo(90)), SlotNo(90));
-        assert_eq!(oldest(SlotNo(5), 1000, 20_000, SlotNo(0)), SlotNo(0));
-        assert_eq!(oldest(SlotNo(5), 5000, 1000, SlotNo(0)), SlotNo(5));
-    }
-}

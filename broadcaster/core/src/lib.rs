@@ -14,6 +14,8 @@ pub mod recent;
 pub mod room;
 pub mod scheduler;
 pub mod settings;
+pub mod shelf;
+pub mod takeover;
 pub mod thermostat;
 pub mod timeline;
 
@@ -25,6 +27,8 @@ pub use pack::{Packed, pack};
 pub use room::{Input, Output, Room};
 pub use scheduler::Scheduler;
 pub use settings::Settings;
+pub use shelf::Shelf;
+pub use takeover::Found;
 pub use thermostat::Thermostat;
 pub use timeline::Timeline;
 

@@ -140,8 +140,10 @@ pub struct Resume {
     pub next_seq: Seq,
     /// Flushes of slots that are not sealed.
     pub flushes: Vec<Flush>,
-    /// Flushes of the last minute, sealed or not: what must be repeated is among them.
+    /// Flushes of the last minutes, sealed or not: what must be repeated is among them.
     pub shown: Vec<Flush>,
+    /// What became of items that were not shown.
+    pub told: Vec<Told>,
 }
 
 /// One room.
@@ -170,16 +172,16 @@ enum Life {
 }
 
 impl Room {
-    /// A room without a gen. `heat` is how it was delivered last, if that is known.
+    /// A room without a gen; `newest_gen` and `heat` are what it had last, if that is known.
     #[must_use]
-    pub fn new(settings: Settings, heat: Heat) -> Self {
+    pub fn new(settings: Settings, newest_gen: Gen, heat: Heat) -> Self {
         Self {
             scheduler: Scheduler::new(settings.scheduler),
             settings,
             recent: Recent::default(),
             thermostat: Thermostat::new(heat),
             timeline: None,
-            newest_gen: Gen(0),
+            newest_gen,
             has_asked: false,
             life: Life::Open,
             online: 0,
@@ -198,11 +200,7 @@ impl Room {
             Input::Close => self.close(),
             Input::Gen(info) => self.begin(info, now),
             Input::Resume(resume) => self.resume(*resume, now),
-            Input::Known(items) => {
-                for Told { id, lane, fate } in items {
-                    self.recent.insert(id, lane, Known::Fated(fate), now.mono);
-                }
-            }
+            Input::Known(items) => self.know(items, now),
             Input::Gauge { people, sessions } => self.gauge(people, sessions, now),
         }
         self.tell_shed();
@@ -245,6 +243,13 @@ impl Room {
         self.scheduler.is_empty() && is_slot_empty
     }
 
+    /// The slot that items are flushed into now.
+    #[must_use]
+    pub fn open_slot(&self) -> Option<(Gen, SlotNo)> {
+        let (timeline, _) = self.timeline.as_ref()?;
+        Some((timeline.info().gen_no, timeline.slot()))
+    }
+
     fn take_in(&mut self, item: Item, now: Now) {
         let (id, lane) = (item.id, item.lane);
         match self.recent.find(id) {
@@ -266,6 +271,12 @@ impl Room {
         match self.scheduler.push(item, now.mono) {
             Ok(()) => self.recent.insert(id, lane, Known::Waiting, now.mono),
             Err(_full) => self.outputs.push_back(Output::Deferred(id, lane)),
+        }
+    }
+
+    fn know(&mut self, items: Vec<Told>, now: Now) {
+        for Told { id, lane, fate } in items {
+            self.recent.insert(id, lane, Known::Fated(fate), now.mono);
         }
     }
 
@@ -320,7 +331,7 @@ impl Room {
     }
 
     fn resume(&mut self, resume: Resume, now: Now) {
-        let Resume { info, slot, next_seq, flushes, shown } = resume;
+        let Resume { info, slot, next_seq, flushes, shown, told } = resume;
         self.has_asked = false;
         self.newest_gen = self.newest_gen.max(info.gen_no);
         for flush in &shown {
@@ -328,9 +339,12 @@ impl Room {
                 let known = Known::Fated(fate(flush, placed));
                 self.recent.insert(placed.item.id, placed.item.lane, known, now.mono);
             }
-            let is_previous = flush.slot.0 + 1 == slot.0;
-            self.repeats.restore(flush, is_previous);
+            if (flush.gen_no, flush.slot) < (info.gen_no, slot) {
+                let is_previous = flush.gen_no == info.gen_no && flush.slot.0 + 1 == slot.0;
+                self.repeats.restore(flush, is_previous);
+            }
         }
+        self.know(told, now);
         let flush_ms = self.settings.house.flush_ms;
         self.drive(Timeline::resume(info, flush_ms, slot, next_seq, flushes), now);
     }

@@ -12,7 +12,7 @@ use crate::{scheduler, thermostat};
 /// Shortest and longest slot; what a room asks for is moved into this range.
 pub const INTERVAL_MS_MIN: u32 = 200;
 /// See [`INTERVAL_MS_MIN`].
-pub const INTERVAL_MS_MAX: u32 = 60_000;
+pub const INTERVAL_MS_MAX: u32 = 10_000;
 
 /// The broadcaster's part: the same for all rooms.
 #[derive(Clone, Copy, Debug)]

@@ -34,7 +34,7 @@ impl Stage {
 
     fn without_gen(settings: &RoomSettings) -> Self {
         Self {
-            room: Room::new(limits(settings), Heat::Cold),
+            room: Room::new(limits(settings), Gen(0), Heat::Cold),
             now: Now { mono: Mono(0), wall: Wall(START) },
             gens: 0,
             flushes: Vec::new(),
@@ -382,6 +382,7 @@ fn another_broadcaster_goes_on_with_seq_and_slots() {
         next_seq: Seq(3),
         flushes: first.flushes[1..].to_vec(),
         shown: first.flushes.clone(),
+        told: Vec::new(),
     })));
     second.gift(1);
     second.comment(2);

@@ -1,0 +1,142 @@
+//! What an operator may set.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::ensure;
+use broadcaster_core::lane::Shares;
+use broadcaster_core::settings::{House, INTERVAL_MS_MIN};
+use proto::id::NodeId;
+use serde::{Deserialize, Serialize};
+
+/// The broadcaster's section.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields, rename_all = "snake_case")]
+pub struct Config {
+    /// This process's number among the broadcasters; no two live ones share it.
+    pub node: NodeId,
+    /// Where the origin listens.
+    pub listen: SocketAddr,
+    /// Base URL that is advertised for segments, everything before `/dm/1/…`; empty: this
+    /// process's own address. Set it where a CDN stands before the origin.
+    pub base: String,
+    /// Length of a flush in milliseconds, 20 to 1000. Shorter is fresher and costs a write to every
+    /// session of a room each time.
+    pub flush_ms: u32,
+    /// A comment that the budget could not show within this many milliseconds is given up.
+    pub wait_ms_max: u32,
+    /// Guaranteed percentages of a room's budget: notice, high gift, low gift, comment. At most 100
+    /// together. The chatservers' gift quotas follow from it.
+    pub shares: [u32; 4],
+    /// Items waiting in one protected lane of one room, about 300 bytes each. Beyond it they are
+    /// left to their journal, which sends them again.
+    pub protected_waiting_max: usize,
+    /// Comments a second that the lite tier carries.
+    pub lite_comments_per_s: u32,
+    /// A clock step or standstill up to this many milliseconds is filled with empty slots; a longer
+    /// one opens a new gen.
+    pub jump_ms_max: u32,
+    /// How long a room must be full before it turns hot, in milliseconds.
+    pub hot_hold_ms: u32,
+    /// How long a room must be empty before it turns cold, in milliseconds.
+    pub cold_hold_ms: u32,
+    /// A link's count of people is believed for this many milliseconds.
+    pub gauge_ms_max: u32,
+    /// Slots are kept for this many seconds, about 15 KB a slot and busy room in four files.
+    pub retention_s: u32,
+    /// Clients spread their polls over this many milliseconds after a slot's end.
+    pub spread_ms: u32,
+    /// The next slot is held for its interval and this many milliseconds.
+    pub hold_extra_ms: u32,
+    /// Requests held at a time, about 20 KiB each with their connections; more are answered
+    /// "not yet" at once.
+    pub held_max: usize,
+    /// Bytes of recent segments kept in memory; older ones are read from a store.
+    pub recent_bytes_max: usize,
+    /// Records waiting for one unit's bus; beyond it flushes are dropped for that unit and counted.
+    pub queues_max: usize,
+    /// Segments waiting for one store, in each of its [`writers`](Self::writers).
+    pub store_queue_max: usize,
+    /// Rooms written to one store at a time.
+    pub writers: u32,
+    /// Longest time for one call to a store, in milliseconds.
+    pub store_ms_max: u32,
+    /// A slot is announced as sealed without a stored file after this many milliseconds; it is
+    /// served from memory meanwhile, and `/readyz` fails.
+    pub store_wait_ms_max: u32,
+    /// How far back `sealed` is read when a room is taken over, in seconds.
+    pub takeover_s: u32,
+    /// Time for the open slots to be sealed when the process ends, in milliseconds.
+    pub drain_ms_max: u32,
+    /// Bounds of the origin's HTTP server.
+    pub http: kit::http::Limits,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            node: NodeId(1),
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            base: String::new(),
+            flush_ms: 200,
+            wait_ms_max: 3000,
+            shares: [10, 30, 20, 40],
+            protected_waiting_max: 10_000,
+            lite_comments_per_s: 10,
+            jump_ms_max: 30_000,
+            hot_hold_ms: 2000,
+            cold_hold_ms: 10_000,
+            gauge_ms_max: 4000,
+            retention_s: 600,
+            spread_ms: 300,
+            hold_extra_ms: 500,
+            held_max: 10_000,
+            recent_bytes_max: 64 * 1024 * 1024,
+            queues_max: 1024,
+            store_queue_max: 256,
+            writers: 4,
+            store_ms_max: 2000,
+            store_wait_ms_max: 3000,
+            takeover_s: 120,
+            drain_ms_max: 3000,
+            http: kit::http::Limits::default(),
+        }
+    }
+}
+
+impl Config {
+    /// Refuses values that cannot work.
+    ///
+    /// # Errors
+    /// Says which value, and why.
+    pub fn check(&self) -> anyhow::Result<()> {
+        ensure!(Shares::new(self.shares).is_some(), "shares promise more than 100 %");
+        ensure!((20..=1000).contains(&self.flush_ms), "flush_ms is not between 20 and 1000");
+        ensure!(self.retention_s > 0, "retention_s is 0");
+        ensure!(self.writers > 0, "writers is 0");
+        ensure!(self.queues_max > 0 && self.store_queue_max > 0, "a queue has no place");
+        ensure!(!self.base.ends_with('/'), "base ends with a slash");
+        let jump = "jump_ms_max is shorter than a slot";
+        ensure!(self.jump_ms_max >= INTERVAL_MS_MIN, jump);
+        Ok(())
+    }
+
+    /// What the rooms' machines keep to.
+    pub(crate) fn house(&self) -> House {
+        House {
+            flush_ms: self.flush_ms,
+            wait_ms_max: self.wait_ms_max,
+            protected_waiting_max: self.protected_waiting_max,
+            shares: Shares::new(self.shares).unwrap_or_default(),
+            jump_ms_max: self.jump_ms_max,
+            spread_ms: self.spread_ms,
+            lite_comments_per_s: self.lite_comments_per_s,
+            hot_hold: millis(self.hot_hold_ms),
+            cold_hold: millis(self.cold_hold_ms),
+        }
+    }
+}
+
+pub(crate) fn millis(ms: u32) -> Duration {
+    Duration::from_millis(ms.into())
+}

@@ -1,0 +1,294 @@
+//! What must be read and created before a room can go on: `sealed`, heads, segments, gens.
+//!
+//! Everything here may take long, so it runs beside the driver's loop, and tries until it succeeds
+//! or is dropped.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use broadcaster_core::Found;
+use broadcaster_core::pack::expand;
+use broadcaster_core::room::{Resume, Told};
+use bus::{At, Bus, Offset, PartitionNo, Publish, PublishError, ReadError, topic};
+use bytes::Bytes;
+use futures_util::future::join_all;
+use futures_util::{StreamExt, stream};
+use kit::clock::Clock;
+use proto::envelope::RoomBatch;
+use proto::head::{GenInfo, Head, Tier};
+use proto::heat::Heat;
+use proto::id::{Gen, RoomId, SlotNo, Term};
+use proto::segment::Segment;
+use proto::time::Wall;
+use proto::verdict::Fate;
+
+use crate::counts::Counts;
+use crate::store::{Created, Ext, File, SegmentStore, StoreError};
+
+/// Pause before the next attempt.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Records of `sealed` read at once.
+const RECORDS_MAX: usize = 500;
+/// Longest time for one call to the bus.
+const BUS_MAX: Duration = Duration::from_secs(1);
+/// Segments read at once.
+const READS_MAX: usize = 16;
+/// Ids of this time are taken from the segments of a gen whose `sealed` was lost.
+const RECALL_IDS: Duration = Duration::from_secs(600);
+/// Slots that may have been written after the newest head.
+const AHEAD_MAX: u64 = 8;
+
+/// Reads and creates.
+#[derive(Clone, Debug)]
+pub(crate) struct Opener {
+    pub(crate) bus: Arc<dyn Bus>,
+    pub(crate) stores: Vec<Arc<dyn SegmentStore>>,
+    pub(crate) clock: Clock,
+    pub(crate) counts: Counts,
+    pub(crate) call_max: Duration,
+    pub(crate) takeover: Duration,
+}
+
+/// How a room goes on.
+#[derive(Debug)]
+pub(crate) struct Start {
+    /// Where `sealed` says it was.
+    pub(crate) resume: Option<Resume>,
+    /// The newest gen, when `sealed` says nothing.
+    pub(crate) newest_gen: Gen,
+    /// Items of that gen's segments.
+    pub(crate) known: Vec<Told>,
+    /// The newest head.
+    pub(crate) head: Option<Head>,
+    /// How the room was delivered.
+    pub(crate) heat: Heat,
+}
+
+/// Another broadcaster has a newer term.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Fenced;
+
+impl Opener {
+    /// Shuts out earlier owners of a partition, then reads what they said last.
+    pub(crate) async fn takeover(
+        &self,
+        partition: PartitionNo,
+        term: Term,
+    ) -> Result<BTreeMap<RoomId, Found>, Fenced> {
+        let end = self.fence(partition, term).await?;
+        loop {
+            match self.read_sealed(partition, end).await {
+                Ok(found) => return Ok(found),
+                Err(error) => tracing::warn!(%error, "sealed could not be read"),
+            }
+            self.clock.sleep(PAUSE).await;
+        }
+    }
+
+    /// Publishes an empty record with the new term; nothing of an older term comes after it.
+    async fn fence(&self, partition: PartitionNo, term: Term) -> Result<Offset, Fenced> {
+        let record = Publish {
+            topic: topic::sealed(),
+            partition,
+            term: Some(term),
+            key: None,
+            value: RoomBatch { entries: Vec::new() }.encode(),
+        };
+        loop {
+            let publish = self.bus.publish(vec![record.clone()]);
+            let results = tokio::time::timeout(BUS_MAX, publish).await.unwrap_or_default();
+            match results.first() {
+                Some(Ok(offset)) => return Ok(*offset),
+                Some(Err(PublishError::Fenced { .. })) => return Err(Fenced),
+                Some(Err(error)) => tracing::warn!(%error, "a partition could not be fenced"),
+                None => tracing::warn!("the bus did not answer in time"),
+            }
+            self.clock.sleep(PAUSE).await;
+        }
+    }
+
+    async fn read_sealed(
+        &self,
+        partition: PartitionNo,
+        end: Offset,
+    ) -> Result<BTreeMap<RoomId, Found>, ReadError> {
+        let since = self.clock.wall() - self.takeover;
+        let mut next = self.bus.locate(topic::sealed(), partition, At::Time(since)).await?;
+        let mut found: BTreeMap<RoomId, Found> = BTreeMap::new();
+        while next < end {
+            let read = self.bus.read(topic::sealed(), partition, next, RECORDS_MAX, BUS_MAX);
+            let records = match read.await {
+                Ok(records) => records,
+                Err(ReadError::Gone { oldest }) => {
+                    next = oldest.max(Offset(next.0 + 1));
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let Some(last) = records.last() else {
+                break;
+            };
+            next = Offset(last.offset.0 + 1);
+            for record in &records {
+                let Ok(batch) = RoomBatch::decode(&record.value) else {
+                    self.counts.skipped("sealed");
+                    continue;
+                };
+                for entry in batch.entries {
+                    found.entry(entry.room).or_default().observe(entry.event);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Finds out how a room goes on.
+    pub(crate) async fn open(&self, room: &RoomId, found: Option<Found>) -> Start {
+        let head = self.newest_head(room).await;
+        let heat = match (&found, &head) {
+            (Some(found), _) => found.heat(),
+            (None, Some(head)) => head.heat,
+            (None, None) => Heat::Cold,
+        };
+        if let Some(found) = found
+            && let Some(info) = self.info_of(room, &found, head.as_ref()).await
+        {
+            let resume = Some(found.resume(info));
+            return Start { resume, newest_gen: info.gen_no, known: Vec::new(), head, heat };
+        }
+        let Some(mut head) = head else {
+            return Start { resume: None, newest_gen: Gen(0), known: Vec::new(), head: None, heat };
+        };
+        // The order of what was flushed but never sealed is lost: the gen ends here.
+        self.look_ahead(room, &mut head).await;
+        let known = self.known(room, &head).await;
+        let newest_gen = head.next.map_or(head.gen_no, |it| it.gen_no.max(head.gen_no));
+        Start { resume: None, newest_gen, known, head: Some(head), heat }
+    }
+
+    /// Creates the first free gen after `after`.
+    pub(crate) async fn create_gen(
+        &self,
+        room: &RoomId,
+        after: Gen,
+        epoch_ms: Wall,
+        interval_ms: u32,
+    ) -> GenInfo {
+        let mut gen_no = Gen(after.0 + 1);
+        loop {
+            let info = GenInfo { gen_no, epoch_ms, interval_ms, layout: 1 };
+            match self.create_everywhere(room, info).await {
+                Ok(Created::New) => return info,
+                Ok(Created::Existed) => gen_no.0 += 1,
+                Err(error) => {
+                    tracing::warn!(%room, %error, "a gen could not be created");
+                    self.clock.sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// New if at least one store made the file and none had it.
+    async fn create_everywhere(&self, room: &RoomId, info: GenInfo) -> Result<Created, StoreError> {
+        let bytes: Bytes = serde_json::to_vec(&info).expect("a gen has string keys only").into();
+        let file = File::Gen(room.clone(), info.gen_no);
+        let creates = self.stores.iter().enumerate().map(|(number, store)| {
+            let create = store.create(vec![(file.clone(), bytes.clone())]);
+            async move { self.in_time(number, "create", create).await?.into_iter().collect() }
+        });
+        let created: Vec<Result<Vec<Created>, StoreError>> = join_all(creates).await;
+        if created.iter().flatten().flatten().any(|it| *it == Created::Existed) {
+            return Ok(Created::Existed);
+        }
+        match created.into_iter().collect::<Vec<_>>() {
+            all if all.is_empty() || all.iter().any(Result::is_ok) => Ok(Created::New),
+            all => all.into_iter().find_map(Result::err).map_or(Ok(Created::New), Err),
+        }
+    }
+
+    async fn newest_head(&self, room: &RoomId) -> Option<Head> {
+        let heads = self.read(File::Head(room.clone())).await;
+        let heads = heads.iter().filter_map(|it| serde_json::from_slice::<Head>(it).ok());
+        heads.max_by_key(|it| (it.gen_no, it.slot))
+    }
+
+    async fn info_of(&self, room: &RoomId, found: &Found, head: Option<&Head>) -> Option<GenInfo> {
+        let gen_no = found.gen_no()?;
+        if let Some(info) = found.info() {
+            return Some(info);
+        }
+        if let Some(head) = head.filter(|it| it.gen_no == gen_no) {
+            let Head { epoch_ms, interval_ms, .. } = *head;
+            return Some(GenInfo { gen_no, epoch_ms, interval_ms, layout: 1 });
+        }
+        let files = self.read(File::Gen(room.clone(), gen_no)).await;
+        files.iter().find_map(|it| serde_json::from_slice(it).ok())
+    }
+
+    /// Moves `head` to the newest slot that was written, which may be newer than the head.
+    async fn look_ahead(&self, room: &RoomId, head: &mut Head) {
+        for _ in 0..AHEAD_MAX {
+            let slot = SlotNo(head.slot.0 + 1);
+            if self.read(segment(room, head.gen_no, slot)).await.is_empty() {
+                return;
+            }
+            head.slot = slot;
+        }
+    }
+
+    /// Items in the newest segments of a gen.
+    async fn known(&self, room: &RoomId, head: &Head) -> Vec<Told> {
+        let interval_ms = u128::from(head.interval_ms.max(1));
+        let slots = u64::try_from(RECALL_IDS.as_millis() / interval_ms).unwrap_or(u64::MAX);
+        let oldest = head.oldest.0.max((head.slot.0 + 1).saturating_sub(slots));
+        let reads = stream::iter((oldest..=head.slot.0).map(SlotNo)).map(|slot| async move {
+            let files = self.read(segment(room, head.gen_no, slot)).await;
+            let bytes = files.iter().find_map(|it| expand(it).ok());
+            bytes.and_then(|it| Segment::decode(&it).ok()).map(|it| told(&it)).unwrap_or_default()
+        });
+        reads.buffered(READS_MAX).concat().await
+    }
+
+    /// What the stores have under this name; tries until one of them answers.
+    async fn read(&self, file: File) -> Vec<Bytes> {
+        loop {
+            let reads = self.stores.iter().enumerate().map(|(number, store)| {
+                let get = store.get(file.clone());
+                async move { self.in_time(number, "get", get).await? }
+            });
+            let answers: Vec<Result<Option<Bytes>, StoreError>> = join_all(reads).await;
+            if self.stores.is_empty() || answers.iter().any(Result::is_ok) {
+                return answers.into_iter().flatten().flatten().collect();
+            }
+            tracing::warn!(%file, "no store answers");
+            self.clock.sleep(PAUSE).await;
+        }
+    }
+
+    async fn in_time<R>(
+        &self,
+        number: usize,
+        call: &str,
+        future: impl Future<Output = R>,
+    ) -> Result<R, StoreError> {
+        tokio::time::timeout(self.call_max, future).await.map_err(|_| {
+            self.counts.store_error(number, call);
+            StoreError::Away("it did not answer in time".to_owned())
+        })
+    }
+}
+
+fn segment(room: &RoomId, gen_no: Gen, slot: SlotNo) -> File {
+    File::Segment { room: room.clone(), gen_no, tier: Tier::Full, slot, ext: Ext::Bin }
+}
+
+fn told(segment: &Segment) -> Vec<Told> {
+    let header = &segment.header;
+    let items = segment.items.iter().map(|it| Told {
+        id: it.item.id,
+        lane: it.item.lane,
+        fate: Fate::Sealed { gen_no: header.gen_no, seq: it.seq, slot: header.slot },
+    });
+    items.collect()
+}

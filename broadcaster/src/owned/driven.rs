@@ -1,0 +1,274 @@
+//! One room, from the first item or fact until the partition is another's.
+
+use std::collections::VecDeque;
+
+use broadcaster_core::room::{Sealed, Told};
+use broadcaster_core::settings::House;
+use broadcaster_core::timeline::Flush;
+use broadcaster_core::{Input, Now, Output, Room, Settings};
+use proto::control::{Fact, RoomFact};
+use proto::envelope::RoomEvent;
+use proto::id::{AppId, Gen, ItemId, RoomId, SlotNo, Term};
+use proto::item::{Item, Lane};
+use proto::limits::ENVELOPE_ENTRIES_MAX;
+use proto::time::Mono;
+use proto::verdict::Fate;
+
+use crate::counts::{Became, Counts};
+use crate::opener::Start;
+use crate::owned::Want;
+use crate::press::{Job, Ticket};
+
+/// Items that wait while a room is opened; more are left to their journal.
+const PARKED_MAX: usize = ENVELOPE_ENTRIES_MAX;
+
+/// A room and what is between it and the outside.
+#[derive(Debug)]
+pub(crate) struct Driven {
+    app: AppId,
+    stage: Stage,
+    parked: Vec<Item>,
+    pending: VecDeque<Pending>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Unknown { since: Mono },
+    Opening,
+    Running(Box<Room>),
+}
+
+/// How far a room is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Life {
+    /// No fact has named it.
+    Unknown { since: Mono },
+    /// It is being opened, or runs.
+    Known,
+}
+
+/// A slot that is complete, but perhaps not stored.
+#[derive(Debug)]
+struct Pending {
+    gen_no: Gen,
+    slot: SlotNo,
+    crc: u32,
+    items: Vec<(ItemId, Lane)>,
+    is_stored: bool,
+}
+
+/// What a room says.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    pub(crate) events: Vec<RoomEvent>,
+    pub(crate) jobs: Vec<Job>,
+    pub(crate) facts: Vec<Fact>,
+    pub(crate) done: Vec<ItemId>,
+    pub(crate) wants: Vec<Want>,
+}
+
+impl Driven {
+    pub(crate) const fn unknown(app: AppId, since: Mono) -> Self {
+        Self { app, stage: Stage::Unknown { since }, parked: Vec::new(), pending: VecDeque::new() }
+    }
+
+    pub(crate) const fn app(&self) -> AppId {
+        self.app
+    }
+
+    pub(crate) const fn life(&self) -> Life {
+        match self.stage {
+            Stage::Unknown { since } => Life::Unknown { since },
+            Stage::Opening | Stage::Running(_) => Life::Known,
+        }
+    }
+
+    pub(crate) fn room(&self) -> Option<&Room> {
+        match &self.stage {
+            Stage::Running(room) => Some(room),
+            Stage::Unknown { .. } | Stage::Opening => None,
+        }
+    }
+
+    /// Whether stopping now loses nothing.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.pending.is_empty() && self.room().is_none_or(Room::is_idle)
+    }
+
+    /// When to tick it; `look` while no fact has named it.
+    pub(crate) fn deadline(&self, look: Mono) -> Mono {
+        match &self.stage {
+            Stage::Running(room) => room.deadline().unwrap_or(Mono(u64::MAX)),
+            Stage::Unknown { .. } => look,
+            Stage::Opening => Mono(u64::MAX),
+        }
+    }
+
+    /// Takes an item, or gives back that it was deferred: too many wait while the room is opened.
+    pub(crate) fn accept(&mut self, item: Item, now: Now) -> Option<(ItemId, Lane)> {
+        match &mut self.stage {
+            Stage::Running(room) => room.handle(Input::Item(item), now),
+            Stage::Unknown { .. } | Stage::Opening if self.parked.len() < PARKED_MAX => {
+                self.parked.push(item);
+            }
+            Stage::Unknown { .. } | Stage::Opening => return Some((item.id, item.lane)),
+        }
+        None
+    }
+
+    /// Takes a fact about the room; true if it must be opened now.
+    pub(crate) fn set(&mut self, fact: &RoomFact, house: House, now: Now) -> bool {
+        self.app = fact.app;
+        match &mut self.stage {
+            Stage::Unknown { .. } => {
+                self.stage = Stage::Opening;
+                return true;
+            }
+            // The newest fact is asked for when it is open.
+            Stage::Opening => {}
+            Stage::Running(room) if fact.open => {
+                room.handle(Input::Open(Box::new(Settings::new(fact, house))), now);
+            }
+            Stage::Running(room) => room.handle(Input::Close, now),
+        }
+        false
+    }
+
+    /// Goes on; gives the flushes that links may have missed.
+    pub(crate) fn start(&mut self, start: Start, settings: Settings, now: Now) -> Vec<RoomEvent> {
+        let mut room = Box::new(Room::new(settings, start.newest_gen, start.heat));
+        room.handle(Input::Known(start.known), now);
+        let mut again = Vec::new();
+        if let Some(resume) = start.resume {
+            again.extend(resume.flushes.iter().cloned().map(flush_event));
+            room.handle(Input::Resume(Box::new(resume)), now);
+        }
+        for item in self.parked.drain(..) {
+            room.handle(Input::Item(item), now);
+        }
+        self.stage = Stage::Running(room);
+        again
+    }
+
+    /// Tells the room something, if it runs.
+    pub(crate) fn handle(&mut self, input: Input, now: Now) {
+        if let Stage::Running(room) = &mut self.stage {
+            room.handle(input, now);
+        }
+    }
+
+    pub(crate) fn tick(&mut self, now: Now) {
+        if let Stage::Running(room) = &mut self.stage
+            && room.deadline().is_some_and(|it| it <= now.mono)
+        {
+            room.tick(now);
+        }
+    }
+
+    /// A slot lies in a store.
+    pub(crate) fn stored(&mut self, gen_no: Gen, slot: SlotNo) {
+        let mut pending = self.pending.iter_mut();
+        if let Some(it) = pending.find(|it| (it.gen_no, it.slot) == (gen_no, slot)) {
+            it.is_stored = true;
+        }
+    }
+
+    /// Gives the items that wait for the room to be opened.
+    pub(crate) fn take_parked(&mut self) -> Vec<Item> {
+        std::mem::take(&mut self.parked)
+    }
+
+    /// Takes what the room says.
+    pub(crate) fn collect(&mut self, name: &RoomId, term: Term, counts: &Counts) -> Said {
+        let mut said = Said::default();
+        while let Stage::Running(room) = &mut self.stage
+            && let Some(output) = room.poll()
+        {
+            self.say(output, name, term, counts, &mut said);
+        }
+        while let Some(pending) = self.pending.pop_front_if(|it| it.is_stored) {
+            said.events.push(RoomEvent::Seal {
+                gen_no: pending.gen_no,
+                slot: pending.slot,
+                items: u32::try_from(pending.items.len()).unwrap_or(u32::MAX),
+                crc: pending.crc,
+            });
+            for (id, lane) in pending.items {
+                counts.item(lane, Became::Sealed);
+                said.done.push(id);
+            }
+            counts.seals.inc();
+        }
+        said
+    }
+
+    fn say(&mut self, output: Output, name: &RoomId, term: Term, counts: &Counts, said: &mut Said) {
+        match output {
+            Output::WantGen { after, epoch_ms, interval_ms } => {
+                let room = name.clone();
+                said.wants.push(Want::Gen { room, after, epoch_ms, interval_ms });
+            }
+            Output::Opened(info) => {
+                let (gen_no, epoch_ms) = (info.gen_no, info.epoch_ms);
+                let interval_ms = info.interval_ms;
+                said.events.push(RoomEvent::Opened { gen_no, epoch_ms, interval_ms });
+                said.jobs.push(Job::Opened { room: name.clone(), info });
+            }
+            Output::Flush(flush) => {
+                counts.flushes.inc();
+                said.events.push(flush_event(flush));
+            }
+            Output::Fates(told) => {
+                let fates = told.iter().map(|it| (it.id, it.fate)).collect();
+                said.events.push(RoomEvent::Fates { fates });
+                said.done.extend(told.iter().filter(|it| self.is_done(it, counts)).map(|it| it.id));
+            }
+            Output::Deferred(id, lane) => {
+                counts.item(lane, Became::Deferred);
+                said.done.push(id);
+            }
+            Output::Seal(sealed) => self.seal(*sealed, name, term, said),
+            Output::Heat { heat, gen_no, slot, online } => {
+                said.events.push(RoomEvent::Heat { heat, gen_no, slot, online });
+                let (app, room) = (self.app, name.clone());
+                said.facts.push(Fact::Heat { app, room, heat, gen_no, slot });
+                tracing::info!(room = %name, ?heat, online, "room changes its heat");
+            }
+            Output::Ended => tracing::info!(room = %name, "room ended"),
+        }
+    }
+
+    /// Counts a told item. One that is told again while its slot is open is done with the slot.
+    fn is_done(&self, told: &Told, counts: &Counts) -> bool {
+        match told.fate {
+            Fate::Shed { reason } => {
+                counts.item(told.lane, Became::Shed(reason));
+                true
+            }
+            Fate::Sealed { gen_no, slot, .. } => {
+                counts.item(told.lane, Became::Told);
+                let is_pending = |it: &Pending| (it.gen_no, it.slot) == (gen_no, slot);
+                let open = self.room().and_then(Room::open_slot);
+                open.is_none_or(|it| (gen_no, slot) < it) && !self.pending.iter().any(is_pending)
+            }
+            Fate::Merged { .. } => true,
+        }
+    }
+
+    fn seal(&mut self, sealed: Sealed, name: &RoomId, term: Term, said: &mut Said) {
+        let header = &sealed.full.header;
+        let (gen_no, slot) = (header.gen_no, header.slot);
+        let items = sealed.full.items.iter().map(|it| (it.item.id, it.item.lane)).collect();
+        let is_stored = !sealed.is_written;
+        self.pending.push_back(Pending { gen_no, slot, crc: sealed.crc, items, is_stored });
+        if sealed.is_written {
+            let ticket = Ticket { room: name.clone(), term, gen_no, slot };
+            said.jobs.push(Job::Seal { ticket, sealed: Box::new(sealed) });
+        }
+    }
+}
+
+fn flush_event(flush: Flush) -> RoomEvent {
+    let Flush { gen_no, slot, part, at, items } = flush;
+    RoomEvent::Flush { gen_no, slot, part, at, items }
+}

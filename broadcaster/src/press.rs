@@ -1,0 +1,302 @@
+//! Makes files of sealed slots and has them written to every store.
+//!
+//! Per room and store a segment is always written before the head that names it. A slot is shown by
+//! the origin, and told to the driver, as soon as one store has it; when no store takes it in time,
+//! it is shown from memory.
+
+mod writer;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use broadcaster_core::room::Sealed;
+use broadcaster_core::{Packed, Shelf, head};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::stream::FuturesUnordered;
+use kit::clock::Clock;
+use kit::health::Part;
+use kit::task::Tasks;
+use proto::head::{GenInfo, Head};
+use proto::id::{Gen, RoomId, SlotNo, Term};
+use proto::segment::{Header, Segment};
+use tokio::sync::mpsc;
+
+use crate::config::{Config, millis};
+use crate::counts::Counts;
+use crate::display::{Display, Shown};
+use crate::press::writer::{Work, Writers};
+use crate::store::{Ext, File, SegmentStore, Stamp};
+
+/// Jobs that wait for the press; the driver stops flushing while more are to come.
+pub(crate) const JOBS_MAX: usize = 4096;
+/// Slots removed of one room at a time.
+const EXPIRED_MAX: usize = 16;
+/// How often the slots of rooms that write nothing are looked through.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// What the driver wants done.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// The room is this process's from now on; `head` is what was shown last.
+    Adopt { room: RoomId, term: Term, head: Option<Head> },
+    /// A gen was opened: the one before it ends.
+    Opened { room: RoomId, info: GenInfo },
+    /// A slot is to be written.
+    Seal { ticket: Ticket, sealed: Box<Sealed> },
+    /// The room is another's.
+    Release { room: RoomId },
+}
+
+/// Names a slot that is being written.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Ticket {
+    pub(crate) room: RoomId,
+    pub(crate) term: Term,
+    pub(crate) gen_no: Gen,
+    pub(crate) slot: SlotNo,
+}
+
+/// What the press needs.
+#[derive(Debug)]
+pub(crate) struct Tools {
+    pub(crate) clock: Clock,
+    pub(crate) counts: Counts,
+    pub(crate) health: Part,
+    pub(crate) display: Arc<Display>,
+    pub(crate) stores: Vec<Arc<dyn SegmentStore>>,
+}
+
+#[derive(Debug)]
+struct Press {
+    clock: Clock,
+    counts: Counts,
+    display: Arc<Display>,
+    writers: Writers,
+    rooms: BTreeMap<RoomId, Printed>,
+    retention_ms: u64,
+    store_wait_max: Duration,
+}
+
+/// What the press knows of a room.
+#[derive(Debug)]
+struct Printed {
+    term: Term,
+    version: u64,
+    shelf: Shelf,
+    head: Option<Head>,
+}
+
+/// Starts the press. It ends when `jobs` is closed and everything was written or given up.
+pub(crate) fn start(
+    config: &Config,
+    tools: Tools,
+    jobs: mpsc::Receiver<Job>,
+    stored: mpsc::Sender<Ticket>,
+    tasks: &mut Tasks,
+) {
+    let Tools { clock, counts, health, display, stores } = tools;
+    let retention = Duration::from_secs(config.retention_s.into());
+    let press = Press {
+        writers: Writers::start(config, &clock, &counts, health, stores, tasks),
+        clock,
+        counts,
+        display,
+        rooms: BTreeMap::new(),
+        retention_ms: proto::time::millis(retention),
+        store_wait_max: millis(config.store_wait_ms_max),
+    };
+    tasks.spawn("press", press.run(jobs, stored));
+}
+
+impl Press {
+    async fn run(
+        mut self,
+        mut jobs: mpsc::Receiver<Job>,
+        stored: mpsc::Sender<Ticket>,
+    ) -> anyhow::Result<()> {
+        let mut writing = FuturesUnordered::new();
+        let mut sweep = self.clock.mono() + SWEEP;
+        loop {
+            tokio::select! {
+                Some(ticket) = writing.next() => {
+                    if let Some(ticket) = ticket {
+                        stored.send(ticket).await.ok();
+                    }
+                }
+                job = jobs.recv() => match job {
+                    Some(job) => writing.extend(self.take(job)),
+                    None => break,
+                },
+                () = self.clock.sleep_until(sweep) => {
+                    self.sweep();
+                    sweep = self.clock.mono() + SWEEP;
+                }
+            }
+        }
+        while writing.next().await.is_some() {}
+        Ok(())
+    }
+
+    fn take(&mut self, job: Job) -> Option<BoxFuture<'static, Option<Ticket>>> {
+        match job {
+            Job::Adopt { room, term, head } => {
+                self.adopt(room, term, head);
+                None
+            }
+            Job::Opened { room, info } => self.open(&room, info),
+            Job::Seal { ticket, sealed } => self.seal(ticket, *sealed),
+            Job::Release { room } => {
+                self.rooms.remove(&room);
+                self.display.release(&room);
+                None
+            }
+        }
+    }
+
+    fn adopt(&mut self, room: RoomId, term: Term, head: Option<Head>) {
+        let shelf = head.as_ref().map(shelf_of).unwrap_or_default();
+        let shown = Shown { version: 0, shelf: shelf.clone(), head: head.as_ref().map(head_bytes) };
+        self.display.release(&room);
+        self.display.show(&room, shown);
+        self.rooms.insert(room, Printed { term, version: 0, shelf, head });
+    }
+
+    fn open(&mut self, room: &RoomId, info: GenInfo) -> Option<BoxFuture<'static, Option<Ticket>>> {
+        let printed = self.rooms.get_mut(room)?;
+        printed.shelf.open(info, SlotNo(0));
+        if let Some(head) = printed.head.as_mut().filter(|it| it.gen_no < info.gen_no) {
+            head::end(head, Some(info));
+        }
+        Some(self.publish(room, Vec::new(), Vec::new(), None))
+    }
+
+    fn seal(
+        &mut self,
+        ticket: Ticket,
+        sealed: Sealed,
+    ) -> Option<BoxFuture<'static, Option<Ticket>>> {
+        let room = ticket.room.clone();
+        let printed = self.rooms.get_mut(&room)?;
+        let header = &sealed.full.header;
+        printed.shelf.put(gen_info(header), header.slot, header.end);
+        let expired = printed.shelf.expire(self.retention_ms, header.now_ms, EXPIRED_MAX);
+        let oldest = printed.shelf.newest().map_or(header.slot, |it| it.oldest);
+        printed.head = Some(head::build(header, oldest, sealed.recalled));
+
+        let files: Vec<_> = [&sealed.full, &sealed.lite].into_iter().flat_map(print).collect();
+        for (file, bytes) in &files {
+            self.display.keep(file.clone(), bytes.clone());
+            if let File::Segment { tier, ext: Ext::Bin, .. } = file {
+                self.counts.segment_bytes(*tier, bytes.len());
+            }
+        }
+        let removes = files_of(&room, &expired);
+        Some(self.publish(&room, files, removes, Some(ticket)))
+    }
+
+    /// Removes slots of rooms whether they write or not.
+    fn sweep(&mut self) {
+        let now = self.clock.wall();
+        for (room, printed) in &mut self.rooms {
+            let expired = printed.shelf.expire(self.retention_ms, now, EXPIRED_MAX);
+            if expired.is_empty() {
+                continue;
+            }
+            printed.version += 1;
+            let head = printed.head.as_ref().map(head_bytes);
+            let shelf = printed.shelf.clone();
+            self.display.show(room, Shown { version: printed.version, shelf, head });
+            self.writers.send(room, &Work::remove(files_of(room, &expired)));
+        }
+    }
+
+    /// Has files and the room's head written, then shows them.
+    fn publish(
+        &mut self,
+        room: &RoomId,
+        files: Vec<(File, Bytes)>,
+        removes: Vec<File>,
+        ticket: Option<Ticket>,
+    ) -> BoxFuture<'static, Option<Ticket>> {
+        let Some(printed) = self.rooms.get_mut(room) else {
+            return std::future::ready(ticket).boxed();
+        };
+        printed.version += 1;
+        let head = printed.head.as_ref().map(head_bytes);
+        let version = printed.version;
+        let shown = Shown { version, shelf: printed.shelf.clone(), head: head.clone() };
+        let stamp = printed.head.as_ref().map(|it| Stamp {
+            gen_no: it.next.map_or(it.gen_no, |next| it.gen_no.max(next.gen_no)),
+            term: printed.term,
+            version,
+        });
+        let head = head.zip(stamp).map(|(bytes, stamp)| (File::Head(room.clone()), bytes, stamp));
+        let (work, mut first) = Work::new(files, head, removes, self.writers.stores());
+        self.writers.send(room, &work);
+        drop(work);
+
+        let display = Arc::clone(&self.display);
+        let (room, wait_max) = (room.clone(), self.store_wait_max);
+        async move {
+            // Without a store, and when all refuse, nobody is left who could confirm.
+            let confirmed = tokio::time::timeout(wait_max, first.recv()).await;
+            if confirmed.is_err() {
+                tracing::warn!(%room, "no store took a slot in time");
+            }
+            display.show(&room, shown);
+            ticket
+        }
+        .boxed()
+    }
+}
+
+fn print(segment: &Segment) -> [(File, Bytes); 2] {
+    let Packed { bin, json } = Packed::of(segment);
+    let Header { room, gen_no, slot, tier, .. } = &segment.header;
+    let file =
+        |ext| File::Segment { room: room.clone(), gen_no: *gen_no, tier: *tier, slot: *slot, ext };
+    [(file(Ext::Bin), bin), (file(Ext::Json), json)]
+}
+
+fn files_of(room: &RoomId, slots: &[(Gen, SlotNo)]) -> Vec<File> {
+    use proto::head::Tier;
+    let mut files = Vec::new();
+    for &(gen_no, slot) in slots {
+        for tier in [Tier::Full, Tier::Lite] {
+            for ext in Ext::ALL {
+                files.push(File::Segment { room: room.clone(), gen_no, tier, slot, ext });
+            }
+        }
+    }
+    files
+}
+
+const fn gen_info(header: &Header) -> GenInfo {
+    GenInfo {
+        gen_no: header.gen_no,
+        epoch_ms: header.epoch_ms,
+        interval_ms: header.interval_ms,
+        layout: 1,
+    }
+}
+
+/// The slots that a head names.
+pub(crate) fn shelf_of(head: &Head) -> Shelf {
+    let info = GenInfo {
+        gen_no: head.gen_no,
+        epoch_ms: head.epoch_ms,
+        interval_ms: head.interval_ms,
+        layout: 1,
+    };
+    let mut shelf = Shelf::default();
+    shelf.open(info, head.oldest);
+    shelf.put(info, head.slot, head.end);
+    shelf
+}
+
+fn head_bytes(head: &Head) -> Bytes {
+    serde_json::to_vec(head).expect("a head has string keys only").into()
+}

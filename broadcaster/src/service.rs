@@ -1,0 +1,167 @@
+//! Puts the parts together.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use bus::Bus;
+use kit::clock::Clock;
+use kit::health::Health;
+use kit::http::{Plain, Server};
+use kit::meter::Meter;
+use kit::shutdown;
+use kit::task::Tasks;
+use proto::head::Base;
+use proto::id::UnitId;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{Config, millis};
+use crate::counts::Counts;
+use crate::display::Display;
+use crate::downlink::Downlink;
+use crate::opener::Opener;
+use crate::origin::Origin;
+use crate::store::SegmentStore;
+use crate::{driver, origin, press};
+
+/// Time for writers and downlinks to end after the driver did.
+const TASKS_MAX: Duration = Duration::from_secs(5);
+/// Weight of this process's base among the others'.
+const WEIGHT: u32 = 100;
+
+/// What a broadcaster is given.
+#[derive(Debug)]
+pub struct Parts {
+    /// Time.
+    pub clock: Clock,
+    /// Metrics.
+    pub meter: Meter,
+    /// Health; the broadcaster adds `broadcaster_bus` and `broadcaster_store`.
+    pub health: Health,
+    /// For what needs chance; nothing here does yet.
+    pub seed: u64,
+    /// `accepted`, `sealed`, `gauges`, `control`.
+    pub global_bus: Arc<dyn Bus>,
+    /// `downlink` of every unit.
+    pub unit_buses: BTreeMap<UnitId, Arc<dyn Bus>>,
+    /// Where segments lie; each gets all of them. Without one, gens start anew with the bus.
+    pub stores: Vec<Arc<dyn SegmentStore>>,
+}
+
+/// A broadcaster that listens and does not serve yet.
+#[derive(Debug)]
+pub struct Service {
+    config: Config,
+    parts: Parts,
+    listener: TcpListener,
+    addr: SocketAddr,
+}
+
+impl Service {
+    /// Checks the configuration and listens.
+    ///
+    /// # Errors
+    /// When the configuration cannot work, or the address is taken.
+    pub async fn bind(config: Config, parts: Parts) -> anyhow::Result<Self> {
+        config.check().context("the broadcaster's configuration")?;
+        let listener = TcpListener::bind(config.listen).await;
+        let listener = listener.with_context(|| format!("cannot listen on {}", config.listen))?;
+        let addr = listener.local_addr()?;
+        Ok(Self { config, parts, listener, addr })
+    }
+
+    /// Where the origin listens.
+    #[must_use]
+    pub const fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// The base URL that is advertised: everything before `/dm/1/…`.
+    #[must_use]
+    pub fn base(&self) -> String {
+        match self.config.base.as_str() {
+            "" => format!("http://{}", self.addr),
+            base => base.to_owned(),
+        }
+    }
+
+    /// Serves until `shutdown`, then seals the open slots, gives its partitions up and returns.
+    ///
+    /// # Errors
+    /// When a part failed, or did not end in time.
+    pub async fn run(self, shutdown: CancellationToken) -> anyhow::Result<()> {
+        let base = Base { base: self.base(), weight: WEIGHT };
+        let Self { config, parts, listener, .. } = self;
+        let Parts { clock, meter, health, seed: _, global_bus, unit_buses, stores } = parts;
+        let counts = Counts::new(&meter);
+        let display = Arc::new(Display::new(config.recent_bytes_max));
+        let mut workers = Tasks::default();
+        let (jobs, jobs_queue) = mpsc::channel(press::JOBS_MAX);
+        let (stored_sender, stored) = mpsc::channel(press::JOBS_MAX);
+        let tools = press::Tools {
+            clock: clock.clone(),
+            counts: counts.clone(),
+            health: health.part("broadcaster_store"),
+            display: Arc::clone(&display),
+            stores: stores.clone(),
+        };
+        press::start(&config, tools, jobs_queue, stored_sender, &mut workers);
+        let queues_max = config.queues_max;
+        let downlink = Downlink::start(unit_buses, queues_max, &clock, &counts, &mut workers);
+
+        // The origin ends after the driver: until then pollers get the slots being sealed.
+        let closing = CancellationToken::new();
+        let (origin_clock, origin_counts) = (clock.clone(), counts.clone());
+        let origin = Origin::new(
+            &config,
+            origin_clock,
+            origin_counts,
+            display,
+            stores.clone(),
+            closing.clone(),
+        );
+        let router = origin::router(Arc::new(origin));
+        let server = Server::new(config.http.clone(), &meter, "origin");
+        let mut serving = Tasks::default();
+        serving.spawn("origin", server.serve(listener, Plain, router, closing.clone()));
+
+        let opener = Opener {
+            bus: Arc::clone(&global_bus),
+            stores,
+            clock: clock.clone(),
+            counts: counts.clone(),
+            call_max: millis(config.store_ms_max),
+            takeover: Duration::from_secs(config.takeover_s.into()),
+        };
+        let bus_health = health.part("broadcaster_bus");
+        let tools = driver::Tools {
+            node: config.node,
+            house: config.house(),
+            clock,
+            counts,
+            health: bus_health,
+            bus: global_bus,
+            opener,
+            downlink,
+            jobs,
+            stored,
+            base,
+            gauge_max: millis(config.gauge_ms_max),
+            drain_max: millis(config.drain_ms_max),
+        };
+        let mut driving = Tasks::default();
+        driving.spawn("driver", driver::run(tools, shutdown));
+        let ended = tokio::select! {
+            Some(ended) = driving.next() => ended,
+            Some(ended) = serving.next() => ended.and(Err(anyhow::anyhow!("the origin ended"))),
+        };
+        drop(driving);
+        closing.cancel();
+        let drained = shutdown::drain(workers, TASKS_MAX).await;
+        ended.and(drained).and(serving.join().await)
+    }
+}
