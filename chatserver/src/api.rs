@@ -18,10 +18,12 @@ use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{delete, get, post};
 use chatserver_core::sender::SenderSecret;
+use chatserver_core::shard::Input;
 use kit::quota::Quota;
 use proto::control::{Fact, RoomFact};
 use proto::id::{AppId, RoomId};
 
+use crate::desk::Desk;
 use crate::online::Online;
 use crate::site::Site;
 
@@ -32,6 +34,7 @@ use self::no::No;
 #[derive(Debug)]
 pub(crate) struct Api {
     pub(crate) site: Arc<Site>,
+    pub(crate) desk: Arc<Desk>,
     pub(crate) keys: Keys,
     pub(crate) quota: Arc<dyn Quota>,
     pub(crate) online: Arc<Online>,
@@ -81,7 +84,11 @@ impl Api {
         if room.open { Ok(room) } else { Err(No::Closed) }
     }
 
+    /// Lets a written fact bite here at once, and tells everyone.
+    ///
+    /// In this order: should another one have been written meanwhile, it is told, and comes back.
     async fn announce(&self, fact: Fact) -> Result<(), No> {
+        self.desk.learn([Input::Fact(fact.clone())]);
         Ok(self.site.tell(vec![fact]).await?)
     }
 }

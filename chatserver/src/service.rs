@@ -100,6 +100,7 @@ impl Service {
         let online = Arc::new(Online::default());
         let router = api::router(Arc::new(Api {
             site: Arc::clone(&site),
+            desk: Arc::clone(&desk),
             keys: Keys::new(&parts.apps),
             quota: parts.quota,
             online: Arc::clone(&online),

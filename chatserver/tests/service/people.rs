@@ -1,0 +1,120 @@
+//! Mutes, bans and kicks: they bite, they are told, they outlive a restart.
+
+use std::time::Duration;
+
+use bus::{PartitionNo, Publish, topic};
+use proto::control::Fact;
+use proto::envelope::Reply;
+use proto::frame::Outcome;
+use proto::time::Wall;
+use proto::verdict::{Reason, Verdict};
+use reqwest::Method;
+use serde_json::json;
+
+use super::world::*;
+
+#[tokio::test]
+async fn a_mute_bites_until_it_is_taken_back() {
+    let world = World::start().await;
+    world.room(json!({})).await;
+    let mut replies = world.replies().await;
+
+    let (status, _) = world.post("/v1/rooms/r/mutes", json!({"viewer": "v", "seconds": 60})).await;
+    assert_eq!(status, 200);
+    world.say("v", &[(1, "hello")]).await;
+    let muted = replies.next().await;
+    let (status, _) = world.call(Method::DELETE, "/v1/rooms/r/mutes/v", &[], None).await;
+    world.say("v", &[(2, "hello")]).await;
+    let free = replies.next().await;
+
+    let retry_after_ms = refusal(&muted, Reason::Muted).expect("a mute");
+    assert!((50_000..=60_000).contains(&retry_after_ms));
+    assert_eq!(status, 204);
+    assert_eq!(refusal(&free, Reason::Muted), None);
+    let lifted = Fact::Mute { app: APP, room: room(), viewer: viewer_id("v"), until: Wall(0) };
+    world.facts().await.find(|it| *it == lifted).await;
+}
+
+#[tokio::test]
+async fn a_mute_through_another_chatserver_bites_here_within_a_second() {
+    let world = World::start().await;
+    world.room(json!({"viewer_burst": 1000})).await;
+    let mut replies = world.replies().await;
+    world.say("v", &[(0, "hello")]).await;
+    assert_eq!(refusal(&replies.next().await, Reason::Muted), None);
+
+    let until = world.clock.wall() + Duration::from_secs(60);
+    let mute = Fact::Mute { app: APP, room: room(), viewer: viewer_id("v"), until };
+    let (topic, key, value) = (topic::control(), mute.key().into(), mute.encode().into());
+    let partition = PartitionNo(0);
+    world.publish(Publish { topic, partition, term: None, key: Some(key), value }).await;
+    let told = world.clock.mono();
+
+    for cid in 1.. {
+        world.say("v", &[(cid, "hello")]).await;
+        if refusal(&replies.next().await, Reason::Muted).is_some() {
+            break;
+        }
+        assert!(world.clock.mono().since(told) < Duration::from_secs(1));
+    }
+}
+
+#[tokio::test]
+async fn rooms_and_acts_are_told_again_after_a_restart() {
+    let world = World::start().await;
+    world.room(json!({"graphemes_max": 3})).await;
+    world.post("/v1/rooms/r/mutes", json!({"viewer": "m", "seconds": 600})).await;
+    world.post("/v1/rooms/r/bans", json!({"viewer": "b"})).await;
+    world.post("/v1/rooms/r/kicks", json!({"viewer": "k"})).await;
+
+    let world = world.restart().await;
+    let mut facts = world.facts().await;
+    let is_room = |it: &Fact| matches!(it, Fact::Room(it) if it.settings.graphemes_max == 3);
+    facts.find(is_room).await;
+    // In the order of their keys.
+    facts.find(|it| matches!(it, Fact::Ban { viewer, .. } if *viewer == viewer_id("b"))).await;
+    facts.find(|it| matches!(it, Fact::Kick { viewer, .. } if *viewer == viewer_id("k"))).await;
+    facts.find(|it| matches!(it, Fact::Mute { viewer, .. } if *viewer == viewer_id("m"))).await;
+    world.say("m", &[(1, "a")]).await;
+    world.say("x", &[(2, "four")]).await;
+
+    let mut replies = world.replies().await;
+    let answers = [replies.next().await, replies.next().await];
+    assert!(answers.contains(&refused(2, Reason::TooLong, 0)), "{answers:?}");
+    assert!(answers.iter().any(|it| refusal(it, Reason::Muted).is_some()), "{answers:?}");
+}
+
+#[tokio::test]
+async fn a_ban_without_an_end_is_for_ever_and_can_be_taken_back() {
+    let world = World::start().await;
+    world.room(json!({})).await;
+
+    let (status, ban) = world.post("/v1/rooms/r/bans", json!({"viewer": "v"})).await;
+    let (lifted, _) = world.call(Method::DELETE, "/v1/rooms/r/bans/v", &[], None).await;
+
+    assert_eq!(status, 200);
+    assert!(ban["until"].as_u64().unwrap() > world.clock.wall().0 + 1_000_000_000_000);
+    assert_eq!(lifted, 204);
+    let ended = Fact::Ban { app: APP, room: room(), viewer: viewer_id("v"), until: Wall(0) };
+    world.facts().await.find(|it| *it == ended).await;
+}
+
+#[tokio::test]
+async fn a_mute_without_sense_says_why() {
+    let world = World::start().await;
+    world.room(json!({})).await;
+
+    for body in [json!({"viewer": "v", "seconds": 0}), json!({"viewer": "a\u{0}", "seconds": 5})] {
+        let (status, problem) = world.post("/v1/rooms/r/mutes", body).await;
+        assert_eq!((status.as_u16(), &problem["code"]), (422, &json!("invalid_field")));
+    }
+    let (status, problem) = world.post("/v1/rooms/r/mutes", json!({"viewer": "v"})).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (422, &json!("invalid_body")));
+}
+
+/// When to try again, if `reply` refuses for this reason.
+fn refusal(reply: &Reply, expected: Reason) -> Option<u32> {
+    let Reply::Ack { outcome: Outcome::Verdict(verdict), .. } = reply else { return None };
+    let Verdict::Drop { reason, retry_after_ms } = *verdict else { return None };
+    (reason == expected).then_some(retry_after_ms)
+}

@@ -1,0 +1,279 @@
+//! A running chatserver and everything around it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use auth_core::app::App;
+use bus::{At, Bus, Limits, MemoryBus, Publish, Tail, Tailed, Topic, topic};
+use bytes::Bytes;
+use channel::DevCerts;
+use chatserver::store::RedbStore;
+use chatserver::{Config, Parts, Service};
+use kit::clock::Clock;
+use kit::health::Health;
+use kit::meter::Meter;
+use kit::quota::MemoryQuota;
+use kit::task::Tasks;
+use proto::control::Fact;
+use proto::envelope::{
+    Accepted, AcceptedBatch, Act, Reply, ReplyBatch, RoomBatch, RoomEntry, RoomEvent, UplinkBatch,
+    UplinkEntry,
+};
+use proto::frame::Outcome;
+use proto::id::{AppId, Cid, NodeId, RoomId, SessionId, UnitId, ViewerId};
+use proto::item::{Role, Style};
+use proto::verdict::{Reason, Verdict};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) const APP: AppId = AppId(1);
+pub(crate) const LINK: NodeId = NodeId(70);
+const UNIT: UnitId = UnitId(1);
+/// Longest wait for anything; what never comes fails the test.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A running chatserver.
+pub(crate) struct World {
+    folder: TempDir,
+    pub(crate) clock: Clock,
+    pub(crate) bus: Arc<MemoryBus>,
+    pub(crate) health: Health,
+    pub(crate) meter: Meter,
+    client: reqwest::Client,
+    base: String,
+    shutdown: CancellationToken,
+    tasks: Tasks,
+}
+
+impl World {
+    pub(crate) async fn start() -> Self {
+        Self::start_with(Limits::default()).await
+    }
+
+    pub(crate) async fn start_with(limits: Limits) -> Self {
+        let folder = TempDir::new().unwrap();
+        Self::start_in(folder, Clock::system(), limits).await
+    }
+
+    async fn start_in(folder: TempDir, clock: Clock, limits: Limits) -> Self {
+        let certs = DevCerts::load_or_create(&folder.path().join("certs"), &[]).unwrap();
+        let client = reqwest::Client::builder()
+            .tls_backend_preconfigured(certs.client().unwrap().config())
+            .build()
+            .unwrap();
+        let mut world = Self {
+            bus: MemoryBus::new(clock.clone(), limits),
+            folder,
+            clock,
+            health: Health::default(),
+            meter: Meter::new(),
+            client,
+            base: String::new(),
+            shutdown: CancellationToken::new(),
+            tasks: Tasks::default(),
+        };
+        let config = Config { listen: "127.0.0.1:0".parse().unwrap(), ..Config::default() };
+        let service = Service::bind(config, world.parts()).await.unwrap();
+        world.base = format!("http://{}", service.addr());
+        world.tasks.spawn("chatserver", service.run(world.shutdown.clone()));
+        world
+    }
+
+    /// Ends this one and starts another on the same room store and an empty bus.
+    pub(crate) async fn restart(mut self) -> Self {
+        self.shutdown.cancel();
+        self.tasks.next().await.unwrap().unwrap();
+        Self::start_in(self.folder, self.clock, Limits::default()).await
+    }
+
+    fn parts(&self) -> Parts {
+        let apps: [App; 2] = serde_json::from_value(json!([
+            {"id": 1, "api_keys": ["key-1"]},
+            {"id": 2, "api_keys": ["key-2"]},
+        ]))
+        .unwrap();
+        let store = RedbStore::open(&store_path(self.folder.path())).unwrap();
+        let bus = Arc::clone(&self.bus) as Arc<dyn Bus>;
+        Parts {
+            clock: self.clock.clone(),
+            meter: self.meter.clone(),
+            health: self.health.clone(),
+            seed: 7,
+            apps: apps.into(),
+            global_bus: Arc::clone(&bus),
+            unit_bus: bus,
+            room_store: Arc::new(store),
+            quota: Arc::new(MemoryQuota::new(1000)),
+        }
+    }
+
+    /// Makes the room `r` with these settings, and waits until `control` tells it.
+    pub(crate) async fn room(&self, settings: Value) {
+        let body = json!({"room": "r", "settings": settings});
+        let (status, body) = self.post("/v1/rooms", body).await;
+        assert_eq!(status, 201, "{body}");
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: Value) -> (StatusCode, Value) {
+        self.call(Method::POST, path, &[], Some(body)).await
+    }
+
+    /// A request with the first app's key.
+    pub(crate) async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<Value>,
+    ) -> (StatusCode, Value) {
+        let mut request = self.request(method, path).bearer_auth("key-1");
+        for &(name, value) in headers {
+            request = request.header(name, value);
+        }
+        if let Some(body) = body {
+            request = request.json(&body);
+        }
+        answer(request).await
+    }
+
+    pub(crate) fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        self.client.request(method, format!("{}{path}", self.base))
+    }
+
+    /// Publishes one record of a link with these comments of `viewer`.
+    pub(crate) async fn say(&self, viewer: &str, comments: &[(u64, &str)]) {
+        let entries = comments.iter().map(|&(cid, text)| entry(viewer, cid, text)).collect();
+        let uplink = topic::uplink(UNIT);
+        let partition = uplink.partition_of_viewer(&room(), &viewer_id(viewer));
+        let value = UplinkBatch { node: LINK, entries }.encode();
+        self.publish(Publish { topic: uplink, partition, term: None, key: None, value }).await;
+    }
+
+    /// Publishes events of the room `r` on `sealed`.
+    pub(crate) async fn seal(&self, events: Vec<RoomEvent>) {
+        let entry = |event| RoomEntry { app: APP, room: room(), event };
+        let value = RoomBatch { entries: events.into_iter().map(entry).collect() }.encode();
+        let topic = topic::sealed();
+        let partition = topic.partition_of_room(&room());
+        self.publish(Publish { topic, partition, term: None, key: None, value }).await;
+    }
+
+    pub(crate) async fn publish(&self, record: Publish) {
+        assert!(self.bus.publish(vec![record]).await[0].is_ok());
+    }
+
+    pub(crate) async fn accepted(&self) -> Follow<Accepted> {
+        self.follow(topic::accepted(), |it| AcceptedBatch::decode(it).unwrap().entries).await
+    }
+
+    pub(crate) async fn replies(&self) -> Follow<Reply> {
+        self.follow(topic::reply(UNIT), |it| ReplyBatch::decode(it).unwrap().entries).await
+    }
+
+    pub(crate) async fn facts(&self) -> Follow<Fact> {
+        self.follow(topic::control(), |it| vec![Fact::decode(it).unwrap()]).await
+    }
+
+    async fn follow<T>(&self, topic: Topic, decode: fn(&[u8]) -> Vec<T>) -> Follow<T> {
+        let bus = Arc::clone(&self.bus) as Arc<dyn Bus>;
+        let all = Tail::all(&topic);
+        let tail = Tail::open(bus, topic, all, At::Oldest).await.unwrap();
+        Follow { tail, decode, waiting: Vec::new() }
+    }
+
+    /// A metric's line, such as `chatserver_rooms`, with its labels.
+    pub(crate) fn metric(&self, line: &str) -> Option<u64> {
+        let text = self.meter.render();
+        let value = text.lines().find_map(|it| it.strip_prefix(line)?.strip_prefix(' '));
+        value.map(|it| it.parse().unwrap())
+    }
+
+    /// Waits until `done`, looking again whenever something else had its turn.
+    pub(crate) async fn until(&self, what: &str, done: impl Fn(&Self) -> bool) {
+        let waited = async {
+            while !done(self) {
+                self.clock.sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, waited).await.unwrap_or_else(|_| panic!("not {what}"));
+    }
+}
+
+/// Records of a topic as they come, from the oldest on.
+pub(crate) struct Follow<T> {
+    tail: Tail,
+    decode: fn(&[u8]) -> Vec<T>,
+    waiting: Vec<T>,
+}
+
+impl<T> Follow<T> {
+    /// The next one.
+    pub(crate) async fn next(&mut self) -> T {
+        while self.waiting.is_empty() {
+            let tailed = tokio::time::timeout(PATIENCE, self.tail.next(100)).await;
+            if let Tailed::Records(records) = tailed.expect("nothing came").unwrap() {
+                let values: Vec<Bytes> = records.into_iter().map(|it| it.value).collect();
+                self.waiting = values.iter().flat_map(|it| (self.decode)(it)).collect();
+            }
+        }
+        self.waiting.remove(0)
+    }
+
+    /// The next one for which `wanted`.
+    pub(crate) async fn find(&mut self, wanted: impl Fn(&T) -> bool) -> T {
+        loop {
+            let next = self.next().await;
+            if wanted(&next) {
+                return next;
+            }
+        }
+    }
+}
+
+pub(crate) async fn answer(request: reqwest::RequestBuilder) -> (StatusCode, Value) {
+    let response = request.send().await.unwrap();
+    let status = response.status();
+    let bytes = response.bytes().await.unwrap();
+    (status, serde_json::from_slice(&bytes).unwrap_or(Value::Null))
+}
+
+pub(crate) fn store_path(folder: &Path) -> std::path::PathBuf {
+    folder.join("rooms.redb")
+}
+
+pub(crate) fn room() -> RoomId {
+    RoomId::parse("r").unwrap()
+}
+
+pub(crate) fn viewer_id(name: &str) -> ViewerId {
+    ViewerId::parse(name).unwrap()
+}
+
+pub(crate) fn entry(viewer: &str, cid: u64, text: &str) -> UplinkEntry {
+    UplinkEntry {
+        session: SessionId(5),
+        app: APP,
+        room: room(),
+        viewer: viewer_id(viewer),
+        role: Role::Viewer,
+        may_send: true,
+        at: proto::time::Wall(1_800_000_000_000),
+        act: Act::Comment {
+            cid: Cid(cid),
+            text: text.to_owned(),
+            style: Style::default(),
+            media_ms: None,
+        },
+    }
+}
+
+pub(crate) fn ack(cid: u64, outcome: Outcome) -> Reply {
+    Reply::Ack { session: SessionId(5), cid: Cid(cid), outcome }
+}
+
+pub(crate) fn refused(cid: u64, reason: Reason, retry_after_ms: u32) -> Reply {
+    ack(cid, Outcome::Verdict(Verdict::Drop { reason, retry_after_ms }))
+}
