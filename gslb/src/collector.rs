@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +24,6 @@ use proto::time::Mono;
 use sha2::Sha256;
 use tokio::net::UdpSocket;
 use tokio::sync::watch;
-use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::config;
@@ -112,7 +112,6 @@ impl Collector {
         // One byte more than the longest datagram, so that a longer one is seen to be longer.
         let mut buffer = [0; REPORT_BYTES_MAX + MAC_BYTES + 1];
         let mut timer = crate::every(self.config.pack_ms);
-        timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 biased;
@@ -124,11 +123,7 @@ impl Collector {
     }
 
     /// Handles the datagram in the buffer, and those that came meanwhile.
-    fn receive(
-        &mut self,
-        mut received: io::Result<(usize, std::net::SocketAddr)>,
-        buffer: &mut [u8],
-    ) {
+    fn receive(&mut self, mut received: io::Result<(usize, SocketAddr)>, buffer: &mut [u8]) {
         for _ in 0..DATAGRAMS_PER_TURN {
             // An ICMP error of an earlier datagram comes up here and means nothing to us.
             let Ok((bytes, _)) = received else {

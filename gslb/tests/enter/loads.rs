@@ -1,5 +1,12 @@
 //! Whose reports count, and for how long.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_util::future::{BoxFuture, ready};
+use gslb::table::{TableError, Value};
+use gslb::{LoadTable, MemoryTable};
 use proto::id::NodeId;
 use proto::load::Load;
 use proto::time::Wall;
@@ -82,6 +89,54 @@ async fn a_gslb_without_a_collector_answers_from_the_table() {
 
     let values = world.table.get().await.unwrap();
     assert_eq!(values.iter().map(|it| &*it.region).collect::<Vec<_>>(), ["local"]);
+}
+
+#[tokio::test]
+async fn while_the_table_is_away_viewers_read_and_each_time_it_returns_they_connect() {
+    let table = Arc::new(Fickle::default());
+    let mut world = World::start_without_auth(SocketAddr::from(([127, 0, 0, 1], 0)));
+    world.table = Arc::clone(&table) as Arc<dyn LoadTable>;
+    world.start_auth(world.gslb).await;
+    world.start_gslb(|_| {}).await;
+    let _link = world.link(2).await;
+    world.ready().await;
+
+    for _ in 0..2 {
+        table.away.store(true, Ordering::Relaxed);
+        let is_fleet = |it: &(&str, String)| it.0 == "gslb.fleet";
+        world.until(async || world.health.failures().iter().any(is_fleet)).await;
+        let answer = world.enter(&ticket("viewer")).await;
+        assert_eq!((answer.addresses.len(), answer.segments.len()), (0, 1));
+
+        table.away.store(false, Ordering::Relaxed);
+        world.until(async || world.health.failures().is_empty()).await;
+        assert_eq!(nodes(&world).await, [NodeId(2)]);
+    }
+    assert!(world.count(r#"gslb_table_failures_total{operation="get"}"#) > 0);
+    assert!(world.count(r#"gslb_table_failures_total{operation="put"}"#) > 0);
+}
+
+/// A table that can be away.
+#[derive(Debug, Default)]
+struct Fickle {
+    table: MemoryTable,
+    away: AtomicBool,
+}
+
+impl LoadTable for Fickle {
+    fn put(&self, values: Vec<Value>) -> BoxFuture<'_, Result<(), TableError>> {
+        match self.away.load(Ordering::Relaxed) {
+            true => Box::pin(ready(Err(TableError::Away))),
+            false => self.table.put(values),
+        }
+    }
+
+    fn get(&self) -> BoxFuture<'_, Result<Vec<Value>, TableError>> {
+        match self.away.load(Ordering::Relaxed) {
+            true => Box::pin(ready(Err(TableError::Away))),
+            false => self.table.get(),
+        }
+    }
 }
 
 /// The nodes that one viewer is sent to, by number.

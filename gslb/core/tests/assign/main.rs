@@ -1,6 +1,8 @@
 //! Assignments from planned snapshots.
 #![expect(clippy::unwrap_used, reason = "the helpers below are part of the tests")]
 
+mod nodes;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use gslb_core::assign::{Assignment, Refusal, Request, Wants};
@@ -8,11 +10,11 @@ use gslb_core::fleet::Fleet;
 use gslb_core::snapshot::{Policy, Snapshot, plan};
 use proptest::prelude::*;
 use proto::address::{Address, Carrier, Transport};
-use proto::id::{NodeId, UnitId};
-use proto::load::{Load, LoadReport};
-use proto::time::{Mono, Wall};
+use proto::id::NodeId;
+use proto::time::Mono;
 
 use Transport::{National, Quic, Tcp, Tls, Ws, Wss};
+use nodes::{Node, any_carrier, any_node, any_transport, node};
 
 #[test]
 fn an_expired_lease_gets_no_viewers() {
@@ -294,68 +296,6 @@ proptest! {
     }
 }
 
-#[derive(Clone, Debug)]
-struct Node {
-    id: u32,
-    region: &'static str,
-    addresses: Vec<Address>,
-    load: Load,
-}
-
-/// A node in the one region and room that speaks TLS and has 10,000 places.
-fn node(id: u32) -> Node {
-    let load = Load { sessions_max: 10_000, ..Load::default() };
-    Node { id, region: "north", addresses: Vec::new(), load }.listeners(&[Tls])
-}
-
-impl Node {
-    fn load(mut self, change: impl FnOnce(&mut Load)) -> Self {
-        change(&mut self.load);
-        self
-    }
-
-    fn listeners(mut self, transports: &[Transport]) -> Self {
-        let address = |(port, &transport)| Address {
-            host: String::new(),
-            port,
-            transport,
-            carrier: Carrier::Bgp,
-            machine_room: "a".into(),
-        };
-        self.addresses = (100..).zip(transports).map(address).collect();
-        self
-    }
-
-    fn carrier(mut self, carrier: Carrier) -> Self {
-        self.addresses.iter_mut().for_each(|it| it.carrier = carrier);
-        self
-    }
-
-    fn machine_room(mut self, machine_room: &str) -> Self {
-        self.addresses.iter_mut().for_each(|it| it.machine_room = machine_room.into());
-        self
-    }
-
-    fn has_places(&self) -> bool {
-        let Load { sessions, sessions_max, draining, besieged, .. } = self.load;
-        sessions < sessions_max && !draining && !besieged
-    }
-
-    fn report(&self, counter: u64) -> LoadReport {
-        let host = format!("link-{}", self.id);
-        let addresses = self.addresses.iter();
-        LoadReport {
-            node: NodeId(self.id),
-            unit: UnitId(1),
-            region: self.region.into(),
-            counter,
-            start: Wall(0),
-            addresses: addresses.map(|it| Address { host: host.clone(), ..it.clone() }).collect(),
-            load: self.load,
-        }
-    }
-}
-
 fn snapshot_of(nodes: &[Node]) -> Snapshot {
     let mut fleet = Fleet::default();
     for node in nodes {
@@ -397,31 +337,4 @@ fn first_addresses(snapshot: &Snapshot, answers: usize) -> BTreeMap<NodeId, usiz
         *counts.entry(first(snapshot)).or_insert(0) += 1;
     }
     counts
-}
-
-fn any_transport() -> impl Strategy<Value = Transport> {
-    prop::sample::select(vec![Tcp, Tls, Ws, Wss, Quic, National])
-}
-
-fn any_carrier() -> impl Strategy<Value = Carrier> {
-    use Carrier::{Bgp, Mobile, Telecom, Unicom};
-    prop::sample::select(vec![Bgp, Telecom, Unicom, Mobile])
-}
-
-fn any_node() -> impl Strategy<Value = Node> {
-    let listeners = prop::collection::vec((any_transport(), any_carrier()), 1..5);
-    let region = prop::sample::select(vec!["north", "south"]);
-    let room = prop::sample::select(vec!["a", "b", "c"]);
-    // Enough places that nobody is filled by the answers of one test.
-    let places = prop_oneof![Just(0u32), 1_000u32..5_000];
-    let flags = (prop::bool::weighted(0.1), prop::bool::weighted(0.1));
-    (listeners, region, room, places, flags).prop_map(|(listeners, region, room, places, flags)| {
-        let transports: Vec<Transport> = listeners.iter().map(|it| it.0).collect();
-        let mut node = Node { region, ..node(0).listeners(&transports).machine_room(room) };
-        node.addresses.iter_mut().zip(&listeners).for_each(|(it, of)| it.carrier = of.1);
-        node.load(|it| {
-            (it.sessions_max, it.sessions) = (5_000, 5_000 - places);
-            (it.draining, it.besieged) = flags;
-        })
-    })
 }
