@@ -1,1 +1,202 @@
-//! link.
+//! The long connections: accepts viewers, verifies them, pushes, acknowledges and passes on.
+//!
+//! The core decides ([`link_core`]); this package owns sockets, clocks and the bus. A room's flush
+//! is encoded once and the same bytes go to every session, in one write per session and flush. One
+//! session never slows another: it skips forward, and in the end it is closed.
+#![deny(missing_docs)]
+
+mod accept;
+mod config;
+mod converse;
+mod counts;
+mod door;
+mod drain;
+mod follow;
+mod io;
+mod keys;
+mod mailbox;
+mod node;
+mod pulse;
+mod report;
+mod rooms;
+mod socket;
+mod uplink;
+mod wire;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::Context;
+use bus::Bus;
+use channel::{ClientTls, ServerTls};
+use kit::clock::Clock;
+use kit::health::Health;
+use kit::meter::Meter;
+use kit::task::Tasks;
+use proto::address::Address;
+use proto::close::CloseCode;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::accept::{Entrance, Gate, Listener};
+use crate::counts::Counts;
+use crate::node::Node;
+
+pub use config::{Binder, Config, ListenerConfig};
+
+/// Time for reaching the auth service.
+const CONNECT_MAX: Duration = Duration::from_secs(3);
+/// Time for the last acts and the last report when the node ends.
+const LAST_WORDS_MAX: Duration = Duration::from_secs(6);
+
+/// What a link is built from.
+#[derive(Debug)]
+pub struct Parts {
+    /// Clock.
+    pub clock: Clock,
+    /// Metrics.
+    pub meter: Meter,
+    /// Health of the process.
+    pub health: Health,
+    /// For session lives and jitter; never for keys.
+    pub seed: u64,
+    /// The bus that all units share.
+    pub global_bus: Arc<dyn Bus>,
+    /// The unit's own bus.
+    pub unit_bus: Arc<dyn Bus>,
+    /// Whom to believe when fetching keys.
+    pub auth_tls: ClientTls,
+    /// Certificate of the listeners with TLS.
+    pub tls: Option<ServerTls>,
+}
+
+/// A link, bound and not yet serving.
+#[derive(Debug)]
+pub struct Service {
+    node: Arc<Node>,
+    listeners: Vec<(TcpListener, Arc<Listener>)>,
+    parts: Parts,
+}
+
+impl Service {
+    /// Binds the listeners.
+    ///
+    /// # Errors
+    /// When the configuration cannot work or an address cannot be bound.
+    #[expect(clippy::unused_async, reason = "every service is bound in the same way")]
+    pub async fn bind(config: Config, parts: Parts) -> anyhow::Result<Self> {
+        config.check()?;
+        let mut listeners = Vec::new();
+        for listener in &config.listeners {
+            listeners.push(accept::bind(&config, listener, parts.tls.as_ref())?);
+        }
+        let counts = Counts::new(parts.meter.clone());
+        let node = Arc::new(Node::new(config, parts.clock.clone(), counts, parts.seed));
+        Ok(Self { node, listeners, parts })
+    }
+
+    /// Where the first listener listens.
+    ///
+    /// # Panics
+    /// When there is no listener.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        let (tcp, _) = self.listeners.first().expect("asked for the address of a listener");
+        tcp.local_addr().expect("a bound listener has an address")
+    }
+
+    /// Where viewers connect, as advertised; in the order of the configuration.
+    #[must_use]
+    pub fn addrs(&self) -> Vec<Address> {
+        self.listeners.iter().map(|(_, it)| it.address.clone()).collect()
+    }
+
+    /// Serves until `shutdown`, then drains: the load reports say so first, sessions are told to
+    /// come back elsewhere, and what they did last goes out.
+    ///
+    /// # Errors
+    /// When a task that serves all sessions failed.
+    pub async fn run(self, shutdown: CancellationToken) -> anyhow::Result<()> {
+        let addresses = self.addrs();
+        let Self { node, listeners, parts } = self;
+        let done = CancellationToken::new();
+        let mut last = Tasks::default();
+        last.spawn(
+            "uplink",
+            uplink::run(Arc::clone(&node), Arc::clone(&parts.unit_bus), done.clone()),
+        );
+        last.spawn("report", report::run(Arc::clone(&node), addresses.clone(), done.clone()));
+        let mut tasks = spawn_readers(&node, &parts, &addresses)?;
+        let shut = CancellationToken::new();
+        let mut entrances = spawn_entrances(&node, listeners, &shut);
+
+        let ended = tokio::select! {
+            () = shutdown.cancelled() => Ok(()),
+            Some(ended) = tasks.next() => ended.context("the link cannot go on"),
+            Some(ended) = last.next() => ended.context("the link cannot go on"),
+            Some(ended) = entrances.next() => ended.context("the link cannot go on"),
+        };
+
+        node.traffic.draining.store(true, Ordering::Relaxed);
+        node.traffic.changed.notify_one();
+        shut.cancel();
+        drain::close_all(&node, CloseCode::Draining, node.config.drain_ms).await;
+        entrances.join().await?;
+        drain::tell_leaves(&node).await;
+        done.cancel();
+        kit::shutdown::drain(last, LAST_WORDS_MAX).await?;
+        ended
+    }
+}
+
+/// Tasks that serve all sessions and end with the process only.
+fn spawn_readers(node: &Arc<Node>, parts: &Parts, addresses: &[Address]) -> anyhow::Result<Tasks> {
+    let Parts { health, global_bus, unit_bus, auth_tls, .. } = parts;
+    let client = reqwest::Client::builder()
+        .tls_backend_preconfigured(auth_tls.config())
+        .connect_timeout(CONNECT_MAX)
+        .build()
+        .context("the client of the auth service could not be made")?;
+    let addresses = addresses.iter().map(Address::authority).collect();
+    let source = keys::Source { client, addresses };
+    let node = || Arc::clone(node);
+    let unit = || Arc::clone(unit_bus);
+    let global = || Arc::clone(global_bus);
+    let mut tasks = Tasks::default();
+    tasks.spawn("keys", keys::run(node(), source, health.part("link keys")));
+    tasks.spawn("control", follow::control(node(), global(), health.part("link control")));
+    tasks.spawn("downlink", follow::downlink(node(), unit(), health.part("link downlink")));
+    tasks.spawn("reply", follow::reply(node(), unit(), health.part("link reply")));
+    tasks.spawn("pulse", pulse::run(node(), global()));
+    tasks.spawn("leaves", pulse::leaves(node()));
+    Ok(tasks)
+}
+
+fn spawn_entrances(
+    node: &Arc<Node>,
+    listeners: Vec<(TcpListener, Arc<Listener>)>,
+    shut: &CancellationToken,
+) -> Tasks {
+    let config = &node.config;
+    let gate = Gate::new(
+        config.address_handshakes_per_s,
+        config.address_handshakes_burst,
+        config.addresses_max,
+        &node.clock,
+    );
+    let entrance = Entrance {
+        node: Arc::clone(node),
+        gate: Arc::new(gate),
+        places: Arc::new(Semaphore::new(config.handshakes_max as usize)),
+        shut: shut.clone(),
+    };
+    let mut tasks = Tasks::default();
+    for (tcp, listener) in listeners {
+        tracing::info!(address = listener.address.authority(), "a link listens");
+        tasks.spawn("entrance", accept::serve(tcp, listener, entrance.clone()));
+    }
+    tasks
+}

@@ -9,6 +9,7 @@ use crate::bucket::Bucket;
 use proto::envelope::Act;
 use proto::frame::{Ack, Comment, Credential, JoinOutcome, LoginOk, Outcome};
 use proto::id::Cid;
+use proto::limits::TEXT_BYTES_MAX;
 use proto::time::millis;
 use proto::verdict::{Reason, Verdict};
 
@@ -127,6 +128,10 @@ impl Session {
         }
         if !open.rooms.contains(&comment.room) {
             self.drop_comment(comment.cid, Reason::NotJoined, 0);
+            return;
+        }
+        if comment.text.len() > TEXT_BYTES_MAX {
+            self.drop_comment(comment.cid, Reason::TooLong, 0);
             return;
         }
         let Comment { cid, room, text, style, media_ms } = comment;

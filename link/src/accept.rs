@@ -1,0 +1,214 @@
+//! Listeners: from a TCP connection to a conversation.
+//!
+//! A connection is admitted before anything is allocated for it: by its address, and by a place
+//! among those that are not logged in.
+
+mod gate;
+mod upgrade;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use auth_core::derive::{LinkId, link_id};
+use channel::ServerTls;
+use link_core::bucket::Rate;
+use link_core::framing::Framing;
+use link_core::session::Limits;
+use proto::address::{Address, Transport};
+use proto::limits::UPLINK_FRAME_BYTES_MAX;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{Binder, Config, ListenerConfig, ms};
+use crate::converse::{Conversation, FAREWELL_MAX, Presence};
+use crate::io::Io;
+use crate::node::Node;
+use crate::socket::Socket;
+use crate::wire::Decoder;
+
+pub(crate) use gate::Gate;
+
+/// Bytes of a frame before login: a Hello and a Login with a long token and eight rooms need 3 KiB.
+const EARLY_FRAME_BYTES_MAX: usize = 8 * 1024;
+/// Bytes of a connection that the system buffers; the rest waits in the rooms' rings, shared.
+const SEND_BUFFER_BYTES: u32 = 64 * 1024;
+/// Connections that the system holds until they are accepted.
+const BACKLOG: u32 = 4096;
+/// Pause after the system refused a connection, such as for want of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What a listener's sessions share.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    pub(crate) address: Address,
+    pub(crate) link: LinkId,
+    pub(crate) framing: Framing,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) binder: Binder,
+    tls: Option<ServerTls>,
+}
+
+/// Binds a listener.
+pub(crate) fn bind(
+    config: &Config,
+    listener: &ListenerConfig,
+    tls: Option<&ServerTls>,
+) -> anyhow::Result<(TcpListener, Arc<Listener>)> {
+    let socket = match listener.listen {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    socket.set_reuseaddr(true)?;
+    // Accepted connections inherit it.
+    socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
+    socket.bind(listener.listen).with_context(|| format!("could not bind {}", listener.listen))?;
+    let tcp = socket.listen(BACKLOG)?;
+    let port = if listener.port == 0 { tcp.local_addr()?.port() } else { listener.port };
+    let address = Address {
+        host: listener.host.clone(),
+        port,
+        transport: listener.transport,
+        carrier: listener.carrier,
+        machine_room: listener.machine_room.clone(),
+    };
+    let framing = match listener.transport {
+        Transport::Ws | Transport::Wss => Framing::WebSocket,
+        Transport::Tcp | Transport::Tls | Transport::Quic | Transport::National => Framing::Stream,
+    };
+    let tls = match (listener.is_tls(), tls, framing) {
+        (false, _, _) => None,
+        (true, None, _) => anyhow::bail!("{} has no certificate", address.authority()),
+        (true, Some(tls), Framing::Stream) => Some(tls.with_alpn(&[])),
+        (true, Some(tls), Framing::WebSocket) => Some(tls.with_alpn(&[b"http/1.1"])),
+    };
+    let limits = Limits {
+        login: ms(config.login_ms_max),
+        phase: ms(config.login_ms_max / 2),
+        silence: ms(config.silence_ms_max),
+        heartbeat: ms(config.heartbeat_ms),
+        frames: Rate { burst: config.frames_burst, per_s: config.frames_per_s },
+        frame_bytes_max: u32::try_from(UPLINK_FRAME_BYTES_MAX).unwrap_or(u32::MAX),
+        suite: if tls.is_some() { "T" } else { "P" },
+    };
+    let listener = Listener {
+        link: link_id(&address.authority()),
+        address,
+        framing,
+        limits: Arc::new(limits),
+        binder: listener.binder,
+        tls,
+    };
+    Ok((tcp, Arc::new(listener)))
+}
+
+/// What all listeners share.
+#[derive(Clone, Debug)]
+pub(crate) struct Entrance {
+    pub(crate) node: Arc<Node>,
+    pub(crate) gate: Arc<Gate>,
+    /// Places for connections before login.
+    pub(crate) places: Arc<Semaphore>,
+    /// Fires when no connection is to be accepted any more.
+    pub(crate) shut: CancellationToken,
+}
+
+/// Accepts connections until the entrance is shut, then waits for the conversations to end.
+pub(crate) async fn serve(
+    tcp: TcpListener,
+    listener: Arc<Listener>,
+    entrance: Entrance,
+) -> anyhow::Result<()> {
+    let mut tasks = kit::task::Tasks::default();
+    loop {
+        tokio::select! {
+            () = entrance.shut.cancelled() => break,
+            Some(ended) = tasks.next() => report(ended),
+            accepted = tcp.accept() => match accepted {
+                Ok((stream, peer)) => {
+                    if let Some(presence) = entrance.admit(peer) {
+                        let (listener, entrance) = (Arc::clone(&listener), entrance.clone());
+                        tasks.spawn("session", async move {
+                            entrance.greet(stream, listener, presence).await;
+                            Ok(())
+                        });
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "no connection was accepted");
+                    entrance.node.clock.sleep(ACCEPT_PAUSE).await;
+                }
+            },
+        }
+    }
+    drop(tcp);
+    let drain_max = ms(entrance.node.config.drain_ms) + FAREWELL_MAX * 3;
+    if let Err(error) = kit::shutdown::drain(tasks, drain_max).await {
+        tracing::warn!(%error, "sessions were cut off");
+    }
+    Ok(())
+}
+
+impl Entrance {
+    fn admit(&self, peer: SocketAddr) -> Option<Presence> {
+        if !self.gate.admit(peer.ip()) {
+            self.node.counts.turned_away("address");
+            return None;
+        }
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            self.node.counts.turned_away("full");
+            return None;
+        };
+        Some(Presence::new(&self.node, place))
+    }
+
+    /// One connection, from TCP to its end.
+    async fn greet(&self, stream: TcpStream, listener: Arc<Listener>, presence: Presence) {
+        // Boxed, so that a long conversation does not carry the handshake's memory.
+        let handshake = Box::pin(self.handshake(stream, &listener));
+        let handshake = tokio::time::timeout(listener.limits.phase, handshake);
+        let shaken = tokio::select! {
+            () = self.shut.cancelled() => return,
+            shaken = handshake => shaken,
+        };
+        let (socket, behind) = match shaken {
+            Ok(Ok(shaken)) => shaken,
+            Ok(Err(error)) => {
+                tracing::debug!(error = format!("{error:#}"), "a handshake failed");
+                return self.node.counts.turned_away("handshake");
+            }
+            Err(_) => return self.node.counts.turned_away("handshake"),
+        };
+        let exporter = socket.exporter();
+        let decoder = Decoder::new(listener.framing, EARLY_FRAME_BYTES_MAX);
+        let mut io = Io::new(socket, decoder, self.node.counts.clone());
+        io.decoder.feed(&behind, &mut io.found);
+        drop(behind);
+        Conversation::new(Arc::clone(&self.node), listener, io, exporter, presence).run().await;
+    }
+
+    async fn handshake(
+        &self,
+        stream: TcpStream,
+        listener: &Listener,
+    ) -> anyhow::Result<(Socket, Vec<u8>)> {
+        stream.set_nodelay(true)?;
+        let mut socket = match &listener.tls {
+            Some(tls) => Socket::Tls(Box::new(tls.acceptor().accept(stream).await?)),
+            None => Socket::Plain(stream),
+        };
+        let behind = match listener.framing {
+            Framing::Stream => Vec::new(),
+            Framing::WebSocket => upgrade::upgrade(&mut socket, &self.node.config.origins).await?,
+        };
+        Ok((socket, behind))
+    }
+}
+
+fn report(ended: anyhow::Result<()>) {
+    if let Err(error) = ended {
+        tracing::error!(error = format!("{error:#}"), "a session failed");
+    }
+}

@@ -1,0 +1,128 @@
+//! How often one address may knock.
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use governor::clock::Clock as GovernorClock;
+use governor::middleware::NoOpMiddleware;
+use governor::state::keyed::HashMapStateStore;
+use governor::{Quota, RateLimiter};
+use kit::clock::Clock;
+
+/// Lets an address knock so often, and no oftener.
+pub(crate) struct Gate {
+    limiter: Option<Limiter>,
+    addresses_max: usize,
+    /// When the memory was last searched for addresses that count no more, in microseconds.
+    cleared: AtomicU64,
+}
+
+/// A full memory is searched once in so many microseconds: searching costs milliseconds.
+const CLEAR_EVERY_MICROS: u64 = 1_000_000;
+
+impl std::fmt::Debug for Gate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Gate")
+    }
+}
+
+type Limiter = RateLimiter<IpAddr, HashMapStateStore<IpAddr>, Ticks, NoOpMiddleware<Duration>>;
+
+/// Our clock, as governor reads it.
+#[derive(Clone, Debug)]
+struct Ticks(Clock);
+
+impl GovernorClock for Ticks {
+    type Instant = Duration;
+
+    fn now(&self) -> Duration {
+        Duration::from_micros(self.0.micros())
+    }
+}
+
+impl Gate {
+    /// A gate for `per_s` connections a second and `burst` at once; 0 a second is no limit.
+    pub(crate) fn new(per_s: u32, burst: u32, addresses_max: usize, clock: &Clock) -> Self {
+        let limiter = NonZeroU32::new(per_s).map(|per_s| {
+            let burst = NonZeroU32::new(burst).unwrap_or(NonZeroU32::MIN);
+            let quota = Quota::per_second(per_s).allow_burst(burst);
+            RateLimiter::new(quota, HashMapStateStore::default(), Ticks(clock.clone()))
+        });
+        Self { limiter, addresses_max, cleared: AtomicU64::new(0) }
+    }
+
+    /// Whether a connection from here may go on.
+    ///
+    /// Loopback may always: behind a terminator everybody comes from there.
+    pub(super) fn admit(&self, peer: IpAddr) -> bool {
+        let Some(limiter) = &self.limiter else {
+            return true;
+        };
+        if peer.to_canonical().is_loopback() {
+            return true;
+        }
+        if limiter.len() >= self.addresses_max {
+            let now = limiter.clock().0.micros();
+            let cleared = self.cleared.load(Ordering::Relaxed);
+            if now.saturating_sub(cleared) < CLEAR_EVERY_MICROS {
+                return false;
+            }
+            self.cleared.store(now, Ordering::Relaxed);
+            limiter.retain_recent();
+            if limiter.len() >= self.addresses_max {
+                return false;
+            }
+        }
+        limiter.check_key(&site(peer)).is_ok()
+    }
+}
+
+/// What one subscriber has: an IPv4 address, or a /64 of IPv6.
+fn site(peer: IpAddr) -> IpAddr {
+    match peer.to_canonical() {
+        IpAddr::V4(it) => IpAddr::V4(it),
+        IpAddr::V6(it) => {
+            let [a, b, c, d, ..] = it.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_knocks_too_often_waits_and_others_do_not() {
+        let gate = Gate::new(1, 2, 10, &Clock::system());
+        let knock = |peer: &str| gate.admit(peer.parse().unwrap());
+
+        assert_eq!(
+            [knock("192.0.2.1"), knock("192.0.2.1"), knock("192.0.2.1")],
+            [true, true, false]
+        );
+        assert!(knock("192.0.2.2"));
+        assert!(knock("::ffff:192.0.2.2"));
+        assert!(!knock("192.0.2.2"), "mapped addresses are the same address");
+        assert!((0..100).all(|_| knock("127.0.0.1")));
+    }
+
+    #[test]
+    fn all_of_a_subscribers_ipv6_addresses_are_one() {
+        let gate = Gate::new(1, 1, 10, &Clock::system());
+
+        assert!(gate.admit("2001:db8::1".parse().unwrap()));
+        assert!(!gate.admit("2001:db8::2".parse().unwrap()));
+        assert!(gate.admit("2001:db8:0:1::1".parse().unwrap()));
+    }
+
+    #[test]
+    fn more_addresses_than_can_be_remembered_are_refused() {
+        let gate = Gate::new(1, 1, 1, &Clock::system());
+
+        assert!(gate.admit("192.0.2.1".parse().unwrap()));
+        assert!(!gate.admit("192.0.2.2".parse().unwrap()));
+    }
+}

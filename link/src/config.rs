@@ -1,0 +1,250 @@
+//! What a link node is told at start.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::ensure;
+use auth_core::secret::Secret;
+use proto::address::{Carrier, Transport};
+use proto::id::{NodeId, UnitId};
+use serde::{Deserialize, Serialize};
+
+/// One link node.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields, rename_all = "snake_case")]
+pub struct Config {
+    /// This node's number; its `reply` partition follows from it.
+    pub node: NodeId,
+    /// Slice it belongs to.
+    pub unit: UnitId,
+    /// Where it stands; loads are packed by region.
+    pub region: String,
+    /// What it proves itself with, to auth and to collectors: at least 32 bytes of text.
+    pub secret: Secret,
+    /// Where viewers connect.
+    pub listeners: Vec<ListenerConfig>,
+    /// Whether `tcp` and `ws` may listen on other addresses than loopback: only behind a
+    /// terminator that nobody can go around.
+    pub plain_anywhere: bool,
+    /// Collectors of load reports, `host:port`; every one gets every report.
+    pub collectors: Vec<String>,
+    /// Least time between two load reports, in milliseconds.
+    pub report_ms_min: u32,
+    /// Most time between two load reports, in milliseconds; gslb drops a node after some of them.
+    pub report_ms_max: u32,
+    /// The auth service, `https://host:port`.
+    pub auth_url: String,
+    /// Logged-in sessions; beyond, a login is told to come back. One costs about 10 KiB with TLS
+    /// and 2 KiB without, and one descriptor.
+    pub sessions_max: u32,
+    /// Connections before login; beyond, they are closed at once. One costs at most 16 KiB.
+    pub handshakes_max: u32,
+    /// Connections a second from one address in the long run; 0 sets no limit. Loopback has none.
+    pub address_handshakes_per_s: u32,
+    /// Connections at once from one address; a provider's NAT hides thousands of viewers.
+    pub address_handshakes_burst: u32,
+    /// Addresses whose rates are remembered, about 100 bytes each; beyond, new ones are refused.
+    pub addresses_max: usize,
+    /// Bytes that may wait for one session, 64 KiB of sockets not counted; beyond, it skips.
+    pub outbox_bytes_max: usize,
+    /// Bytes of recent frames kept of one room, in two framings.
+    pub ring_bytes_max: usize,
+    /// How long recent frames are kept, in milliseconds: so long a viewer may be away and lose
+    /// nothing.
+    pub ring_ms: u32,
+    /// Rooms known at a time.
+    pub rooms_max: usize,
+    /// How often clients are asked to speak, in milliseconds.
+    pub heartbeat_ms: u32,
+    /// Silence after which a session is closed, in milliseconds; more than two heartbeats.
+    pub silence_ms_max: u32,
+    /// Time from accepting a connection to the end of its login, in milliseconds. Each step has
+    /// half of it.
+    pub login_ms_max: u32,
+    /// Time in which a session must take some bytes, in milliseconds; then it is closed as slow.
+    pub write_ms_max: u32,
+    /// Shortest life of a session, in milliseconds. Lives differ, so that viewers who came in a
+    /// rush do not come back in one.
+    pub life_ms_min: u32,
+    /// Longest life of a session, in milliseconds.
+    pub life_ms_max: u32,
+    /// Frames a second that a session may send in the long run.
+    pub frames_per_s: u32,
+    /// Frames that a session may send at once.
+    pub frames_burst: u32,
+    /// How long flushes are gathered before sessions are woken, in milliseconds: longer saves
+    /// writes, shorter saves latency.
+    pub flush_ms: u32,
+    /// How long comments are gathered into one record, in milliseconds.
+    pub uplink_ms: u32,
+    /// Acts that may wait for the bus in one partition; beyond, senders are told `busy`.
+    pub uplink_entries_max: usize,
+    /// Leaves told to chatservers a second.
+    pub leaves_per_s: u32,
+    /// Leaves that may wait; beyond, they are not told.
+    pub leaves_max: usize,
+    /// Single-use tokens remembered, about 70 bytes each; beyond, logins are refused.
+    pub replays_max: usize,
+    /// Kicks, and bans, remembered, about 200 bytes each.
+    pub revocations_max: usize,
+    /// Browser origins that may open a WebSocket, exactly as browsers send them, such as
+    /// `https://live.example`. Empty: pages on loopback only. Programs send no origin and may
+    /// always try.
+    pub origins: Vec<String>,
+    /// Over how long sessions are closed when the node drains, in milliseconds.
+    pub drain_ms: u32,
+}
+
+/// One listener.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub struct ListenerConfig {
+    /// Socket address to listen on; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// `tcp`, `tls`, `ws` or `wss`.
+    pub transport: Transport,
+    /// Name or IP address that clients use.
+    pub host: String,
+    /// Port that clients use; 0 is the one it listens on.
+    #[serde(default)]
+    pub port: u16,
+    /// Whose network the address is on.
+    #[serde(default)]
+    pub carrier: Carrier,
+    /// Machine room, for people and for spreading.
+    #[serde(default)]
+    pub machine_room: String,
+    /// Whether logins must be bound to the TLS connection.
+    #[serde(default)]
+    pub binder: Binder,
+}
+
+/// Whether logins must be bound to the TLS connection they come over.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Binder {
+    /// They must: for clients that have an exporter.
+    Required,
+    /// They need not, but a binder that is given must be right: browsers and terminators.
+    #[default]
+    None,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            node: NodeId(1),
+            unit: UnitId(0),
+            region: "local".to_owned(),
+            secret: Secret::default(),
+            listeners: vec![
+                ListenerConfig::plain(7401, Transport::Tcp),
+                ListenerConfig::plain(7402, Transport::Ws),
+            ],
+            plain_anywhere: false,
+            collectors: Vec::new(),
+            report_ms_min: 5,
+            report_ms_max: 100,
+            auth_url: String::new(),
+            sessions_max: 15_000,
+            handshakes_max: 2_000,
+            address_handshakes_per_s: 200,
+            address_handshakes_burst: 2_000,
+            addresses_max: 200_000,
+            outbox_bytes_max: 256 * 1024,
+            ring_bytes_max: 1024 * 1024,
+            ring_ms: 60_000,
+            rooms_max: 10_000,
+            heartbeat_ms: 25_000,
+            silence_ms_max: 60_000,
+            login_ms_max: 10_000,
+            write_ms_max: 10_000,
+            life_ms_min: 45 * 60_000,
+            life_ms_max: 75 * 60_000,
+            frames_per_s: 20,
+            frames_burst: 40,
+            flush_ms: 2,
+            uplink_ms: 5,
+            uplink_entries_max: 20_000,
+            leaves_per_s: 20_000,
+            leaves_max: 200_000,
+            replays_max: 1_000_000,
+            revocations_max: 100_000,
+            origins: Vec::new(),
+            drain_ms: 1_000,
+        }
+    }
+}
+
+impl ListenerConfig {
+    fn plain(port: u16, transport: Transport) -> Self {
+        Self {
+            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port),
+            transport,
+            host: Ipv4Addr::LOCALHOST.to_string(),
+            port: 0,
+            carrier: Carrier::default(),
+            machine_room: String::new(),
+            binder: Binder::None,
+        }
+    }
+
+    /// Whether it has TLS of its own.
+    pub(crate) const fn is_tls(&self) -> bool {
+        matches!(self.transport, Transport::Tls | Transport::Wss)
+    }
+}
+
+impl Config {
+    /// Refuses what cannot work, before anything is bound.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        ensure!(self.life_ms_min <= self.life_ms_max, "life_ms_min is more than life_ms_max");
+        ensure!(self.report_ms_min <= self.report_ms_max, "report_ms_min is over report_ms_max");
+        ensure!(
+            self.silence_ms_max / 2 >= self.heartbeat_ms,
+            "silence_ms_max must be at least two heartbeats"
+        );
+        for listener in &self.listeners {
+            let ListenerConfig { listen, transport, .. } = listener;
+            let served = [Transport::Tcp, Transport::Tls, Transport::Ws, Transport::Wss];
+            ensure!(served.contains(transport), "{} is not served", transport.name());
+            ensure!(
+                listener.is_tls() || self.plain_anywhere || listen.ip().is_loopback(),
+                "{} on {listen} would be readable by others; set plain_anywhere to allow it",
+                transport.name()
+            );
+            ensure!(
+                listener.is_tls() || listener.binder == Binder::None,
+                "{} on {listen} has no channel to bind to",
+                transport.name()
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Milliseconds of the configuration as a duration.
+pub(crate) fn ms(ms: u32) -> Duration {
+    Duration::from_millis(u64::from(ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_pass() {
+        Config::default().check().unwrap();
+    }
+
+    #[test]
+    fn plain_outside_loopback_must_be_switched_on() {
+        let mut config = Config::default();
+        config.listeners[0].listen = "0.0.0.0:0".parse().unwrap();
+
+        assert!(config.check().unwrap_err().to_string().contains("plain_anywhere"));
+
+        config.plain_anywhere = true;
+        config.check().unwrap();
+    }
+}

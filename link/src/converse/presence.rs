@@ -1,0 +1,132 @@
+//! What a connection takes up on the node. However it ends, dropping this gives it back.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use link_core::hub::Member;
+use proto::id::{RoomId, SessionId};
+use proto::time::{Mono, Wall};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::door::Pass;
+use crate::mailbox::Mailbox;
+use crate::node::Node;
+use crate::rooms::Room;
+
+/// What a connection takes up.
+pub(crate) struct Presence {
+    node: Arc<Node>,
+    pub(super) session: SessionId,
+    /// When the connection was accepted.
+    pub(super) since: Mono,
+    pub(super) mailbox: Arc<Mailbox>,
+    pub(super) seats: Vec<Arc<Room>>,
+    pass: Option<Pass>,
+    /// None once it is logged in.
+    handshake: Option<Handshake>,
+}
+
+/// A place among the connections that are not logged in.
+struct Handshake {
+    node: Arc<Node>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Drop for Handshake {
+    fn drop(&mut self) {
+        self.node.traffic.handshakes.fetch_sub(1, Ordering::Relaxed);
+        self.node.counts.handshakes.dec();
+    }
+}
+
+impl Presence {
+    /// A connection was accepted.
+    pub(crate) fn new(node: &Arc<Node>, place: OwnedSemaphorePermit) -> Self {
+        node.traffic.handshakes.fetch_add(1, Ordering::Relaxed);
+        node.counts.handshakes.inc();
+        let session = node.new_session();
+        Self {
+            session,
+            since: node.clock.mono(),
+            mailbox: node.mailboxes.open(session),
+            seats: Vec::new(),
+            pass: None,
+            handshake: Some(Handshake { node: Arc::clone(node), _place: place }),
+            node: Arc::clone(node),
+        }
+    }
+
+    /// A credential was good: a kick can find the session now.
+    pub(super) fn arrive(&mut self, pass: Pass) {
+        self.pass = Some(pass);
+        if let Some(member) = self.member() {
+            self.node.hub.lock().arrive(&member);
+        }
+    }
+
+    /// The login is done. Says whether it was not before.
+    pub(super) fn open(&mut self) -> bool {
+        let first = self.handshake.take().is_some();
+        if first {
+            self.node.traffic.sessions.fetch_add(1, Ordering::Relaxed);
+            self.node.traffic.logins.fetch_add(1, Ordering::Relaxed);
+            self.node.traffic.changed.notify_one();
+            self.node.counts.sessions.inc();
+        }
+        first
+    }
+
+    pub(super) fn is_promoted(&self) -> bool {
+        self.pass.as_ref().is_some_and(Pass::is_promoted)
+    }
+
+    /// Whether the session's permission names the room and, if a time is given, was issued before.
+    pub(super) fn is_allowed_in(&self, room: &RoomId, before: Option<Wall>) -> bool {
+        self.pass.as_ref().is_some_and(|pass| {
+            pass.rooms.contains(room) && before.is_none_or(|it| pass.issued() < it)
+        })
+    }
+
+    pub(super) fn sit(&mut self, room: Arc<Room>) {
+        self.seats.retain(|it| it.id != room.id);
+        self.seats.push(room);
+    }
+
+    pub(super) fn leave(&mut self, room: &RoomId) {
+        self.seats.retain(|it| it.id != *room);
+        if let Some(member) = self.member() {
+            self.node.leave(&member, room);
+        }
+    }
+
+    /// Takes the session out of all rooms.
+    pub(super) fn depart(&mut self) {
+        self.seats.clear();
+        if let Some(member) = self.member() {
+            self.node.depart(&member);
+        }
+    }
+
+    fn member(&self) -> Option<Member> {
+        let pass = self.pass.as_ref()?;
+        Some(Member {
+            session: self.session,
+            app: pass.app,
+            viewer: pass.viewer.clone(),
+            role: pass.role(),
+            may_send: pass.may_send(),
+        })
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.depart();
+        self.node.mailboxes.close(self.session);
+        if self.handshake.is_none() {
+            self.node.traffic.sessions.fetch_sub(1, Ordering::Relaxed);
+            self.node.traffic.changed.notify_one();
+            self.node.counts.sessions.dec();
+        }
+    }
+}

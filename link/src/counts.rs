@@ -1,0 +1,85 @@
+//! This service's metrics, fetched once.
+
+use kit::meter::{Meter, list};
+use prometheus::{IntCounter, IntGauge};
+use proto::close::CloseCode;
+use proto::verdict::Reason;
+
+/// Handles of what is counted often; the rest is looked up by label when it happens.
+#[derive(Clone, Debug)]
+pub(crate) struct Counts {
+    meter: Meter,
+    pub(crate) sessions: IntGauge,
+    pub(crate) handshakes: IntGauge,
+    pub(crate) frames: IntCounter,
+    pub(crate) bytes_out: IntCounter,
+    pub(crate) writes: IntCounter,
+    pub(crate) skipped: IntCounter,
+    pub(crate) outbox_bytes: IntGauge,
+    pub(crate) ring_bytes: IntGauge,
+    pub(crate) flushes: IntCounter,
+    pub(crate) busy: IntCounter,
+    pub(crate) leaves: IntGauge,
+    pub(crate) leaves_untold: IntCounter,
+    pub(crate) horizon_s: IntGauge,
+    pub(crate) reports: IntCounter,
+    pub(crate) damaged: IntCounter,
+}
+
+impl Counts {
+    pub(crate) fn new(meter: Meter) -> Self {
+        Self {
+            sessions: meter.gauge(list::LINK_SESSIONS, &[]),
+            handshakes: meter.gauge(list::LINK_HANDSHAKES, &[]),
+            frames: meter.counter(list::LINK_FRAMES_TOTAL, &[]),
+            bytes_out: meter.counter(list::LINK_WRITTEN_BYTES_TOTAL, &[]),
+            writes: meter.counter(list::LINK_WRITES_TOTAL, &[]),
+            skipped: meter.counter(list::LINK_SKIPPED_ITEMS_TOTAL, &[]),
+            outbox_bytes: meter.gauge(list::LINK_OUTBOX_BYTES, &[]),
+            ring_bytes: meter.gauge(list::LINK_RING_BYTES, &[]),
+            flushes: meter.counter(list::LINK_FLUSHES_TOTAL, &[]),
+            busy: meter.counter(list::LINK_BUSY_ACTS_TOTAL, &[]),
+            leaves: meter.gauge(list::LINK_LEAVES_WAITING, &[]),
+            leaves_untold: meter.counter(list::LINK_LEAVES_UNTOLD_TOTAL, &[]),
+            horizon_s: meter.gauge(list::LINK_KEYS_HORIZON_SECONDS, &[]),
+            reports: meter.counter(list::LINK_LOAD_REPORTS_TOTAL, &[]),
+            damaged: meter.counter(list::LINK_DAMAGED_RECORDS_TOTAL, &[]),
+            meter,
+        }
+    }
+
+    /// A login ended so; the word is `ok` or that of a refusal.
+    pub(crate) fn login(&self, outcome: &str) {
+        self.meter.counter(list::LINK_LOGINS_TOTAL, &[outcome]).inc();
+    }
+
+    /// A connection was not taken at all.
+    pub(crate) fn turned_away(&self, why: &str) {
+        self.meter.counter(list::LINK_TURNED_AWAY_TOTAL, &[why]).inc();
+    }
+
+    /// A conversation was ended here.
+    pub(crate) fn close(&self, code: CloseCode) {
+        self.meter.counter(list::LINK_CLOSES_TOTAL, &[code.name()]).inc();
+    }
+
+    /// A comment was not passed on.
+    pub(crate) fn dropped(&self, reason: Reason) {
+        self.meter.counter(list::LINK_DROPPED_COMMENTS_TOTAL, &[reason.name()]).inc();
+    }
+
+    /// The keys were asked for.
+    pub(crate) fn key_fetch(&self, outcome: &str) {
+        self.meter.counter(list::LINK_KEY_FETCHES_TOTAL, &[outcome]).inc();
+    }
+
+    /// Segments that viewers fetched, or could not.
+    pub(crate) fn fetches(&self, outcome: &str, count: u32) {
+        self.meter.counter(list::LINK_VIEWER_FETCHES_TOTAL, &[outcome]).inc_by(u64::from(count));
+    }
+
+    /// Records that were gone before this node read them.
+    pub(crate) fn lost_records(&self, topic: &str, records: u64) {
+        self.meter.counter(list::LINK_LOST_RECORDS_TOTAL, &[topic]).inc_by(records);
+    }
+}

@@ -1,0 +1,44 @@
+//! `reply.{unit}`: verdicts and orders to single sessions.
+
+use std::sync::Arc;
+
+use bus::tail::Tailed;
+use bus::{At, Bus};
+use kit::health::Part;
+use proto::envelope::{Reply, ReplyBatch};
+use proto::frame::{Ack, Downlink};
+
+use super::Follower;
+use crate::mailbox::{Mail, end};
+use crate::node::Node;
+
+/// Follows this node's partition for ever, from now on: sessions of an earlier life are gone.
+pub(crate) async fn reply(node: Arc<Node>, bus: Arc<dyn Bus>, part: Part) -> anyhow::Result<()> {
+    let topic = bus::topic::reply(node.config.unit);
+    let partitions = vec![topic.partition_of_node(node.config.node)];
+    let mut follower = Follower::open(&node, &bus, topic, partitions, At::End, part).await;
+    loop {
+        let Tailed::Records(records) = follower.next().await else {
+            continue;
+        };
+        for record in records {
+            match ReplyBatch::decode(&record.value) {
+                Ok(batch) if batch.node == node.config.node => deliver(&node, batch.entries),
+                Ok(_) => {}
+                Err(_) => node.counts.damaged.inc(),
+            }
+        }
+    }
+}
+
+fn deliver(node: &Node, replies: Vec<Reply>) {
+    for reply in replies {
+        match reply {
+            Reply::Ack { session, cid, outcome } => {
+                let frame = Downlink::Ack(Ack { cid, outcome }).encode();
+                node.mailboxes.put(session, Mail::Frame(frame));
+            }
+            Reply::Close { session, code } => node.mailboxes.put(session, end(code, 0)),
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! What all sessions of a node share, and what happens to rooms.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use kit::clock::Clock;
+use link_core::Now;
+use link_core::bucket::Rate;
+use link_core::departures::{Departure, Departures};
+use link_core::hub::{Hub, Member};
+use link_core::resume;
+use link_core::ring::{Cursor, Limits, Reading};
+use parking_lot::Mutex;
+use proto::close::CloseCode;
+use proto::envelope::Act;
+use proto::frame::{Join, JoinOutcome, Joined, Path, Resumed};
+use proto::heat::Heat;
+use proto::id::{RoomId, SessionId};
+use proto::time::Wall;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tokio::sync::Notify;
+
+use crate::config::{Config, ms};
+use crate::counts::Counts;
+use crate::door::Door;
+use crate::mailbox::{Mailbox, Mailboxes};
+use crate::rooms::{Room, Rooms};
+use crate::uplink::Uplink;
+
+/// Share of `ring_bytes_max` for what must not be missed.
+const KEPT_SHARE: usize = 4;
+
+/// What all sessions share.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) config: Config,
+    pub(crate) clock: Clock,
+    pub(crate) counts: Counts,
+    pub(crate) door: Door,
+    pub(crate) hub: Mutex<Hub>,
+    pub(crate) rooms: Rooms,
+    pub(crate) mailboxes: Mailboxes,
+    pub(crate) departures: Mutex<Departures>,
+    /// Rung when a leave waits.
+    pub(crate) left: Notify,
+    pub(crate) uplink: Uplink,
+    pub(crate) traffic: Traffic,
+    rng: Mutex<StdRng>,
+    next_session: AtomicU64,
+}
+
+/// What load reports tell.
+#[derive(Debug, Default)]
+pub(crate) struct Traffic {
+    pub(crate) sessions: AtomicU32,
+    pub(crate) handshakes: AtomicU32,
+    pub(crate) logins: AtomicU64,
+    pub(crate) bytes_out: AtomicU64,
+    pub(crate) draining: AtomicBool,
+    /// Rung when any of it changes in a way that gslb should know at once.
+    pub(crate) changed: Notify,
+}
+
+impl Node {
+    pub(crate) fn new(config: Config, clock: Clock, counts: Counts, seed: u64) -> Self {
+        let ring_limits = Limits {
+            bytes_max: config.ring_bytes_max,
+            kept_bytes_max: config.ring_bytes_max / KEPT_SHARE,
+            keep: ms(config.ring_ms),
+        };
+        // A second's worth at once: a mass disconnect is told over several seconds.
+        let pace = Rate { burst: config.leaves_per_s / 10, per_s: config.leaves_per_s };
+        Self {
+            door: Door::new(config.replays_max, config.revocations_max),
+            hub: Mutex::new(Hub::new(config.rooms_max)),
+            rooms: Rooms::new(ring_limits, config.rooms_max),
+            mailboxes: Mailboxes::default(),
+            departures: Mutex::new(Departures::new(config.leaves_max, pace)),
+            left: Notify::new(),
+            uplink: Uplink::new(config.unit, config.uplink_entries_max),
+            traffic: Traffic::default(),
+            rng: Mutex::new(StdRng::seed_from_u64(seed)),
+            next_session: AtomicU64::new(first_session(clock.wall())),
+            clock,
+            counts,
+            config,
+        }
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        Now { mono: self.clock.mono(), wall: self.clock.wall() }
+    }
+
+    /// A number that no session of this node ever had.
+    pub(crate) fn new_session(&self) -> SessionId {
+        SessionId(self.next_session.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A number of milliseconds by chance, both ends included.
+    pub(crate) fn draw_ms(&self, from: u32, to: u32) -> u32 {
+        self.rng.lock().random_range(from..=to.max(from))
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.traffic.draining.load(Ordering::Relaxed)
+    }
+
+    /// Lets a session into a room, or says why not.
+    pub(crate) fn join(
+        &self,
+        member: &Member,
+        promoted: bool,
+        join: &Join,
+        mailbox: &Arc<Mailbox>,
+    ) -> (Joined, Option<(Arc<Room>, Cursor)>) {
+        match self.try_join(member, promoted, join, mailbox) {
+            Ok((outcome, seat)) => (Joined { room: join.room.clone(), outcome }, Some(seat)),
+            Err(code) => {
+                let outcome = JoinOutcome::Refused { code, retry_after_ms: 0 };
+                (Joined { room: join.room.clone(), outcome }, None)
+            }
+        }
+    }
+
+    fn try_join(
+        &self,
+        member: &Member,
+        promoted: bool,
+        join: &Join,
+        mailbox: &Arc<Mailbox>,
+    ) -> Result<(JoinOutcome, (Arc<Room>, Cursor)), CloseCode> {
+        if self.door.is_banned(member, &join.room, self.clock.wall()) {
+            return Err(CloseCode::Banned);
+        }
+        let room = self.rooms.find(&join.room).ok_or(CloseCode::NoRoom)?;
+        self.hub.lock().join(member, &join.room).map_err(|it| it.code())?;
+        self.departures.lock().cancel(member.session, &join.room);
+        let reading = match join.path {
+            Path::Push if promoted => Reading::Promoted,
+            Path::Push | Path::Auto => Reading::Auto,
+            Path::Segments => Reading::Segments,
+        };
+        let (cursor, outcome) = room.listen(member.session, reading, mailbox, |ring| {
+            let heat = ring.heat();
+            let path = match (reading, heat) {
+                (Reading::Promoted, _) | (Reading::Auto, Heat::Cold) => Path::Push,
+                (Reading::Auto, Heat::Hot) | (Reading::Segments, _) => Path::Segments,
+            };
+            let (resumed, cursor) = match join.resume {
+                Some(place) if path == Path::Push => {
+                    let plan = resume::plan(ring, place, reading);
+                    (plan.resumed, plan.cursor)
+                }
+                Some(_) | None => (Resumed::Fresh, ring.cursor(reading)),
+            };
+            let latest = ring.latest();
+            let online = ring.people();
+            (cursor, JoinOutcome::In { heat, path, resumed, latest, online })
+        });
+        Ok((self.with_people(outcome, &join.room), (room, cursor)))
+    }
+
+    /// The room's people in all are known from its heat only; until then, those here.
+    fn with_people(&self, outcome: JoinOutcome, room: &RoomId) -> JoinOutcome {
+        let here = self.hub.lock().people(room);
+        match outcome {
+            JoinOutcome::In { heat, path, resumed, latest, online } => {
+                JoinOutcome::In { heat, path, resumed, latest, online: online.max(here) }
+            }
+            JoinOutcome::Refused { .. } => outcome,
+        }
+    }
+
+    /// Takes a session out of a room; the chatservers are told in due course.
+    pub(crate) fn leave(&self, member: &Member, room: &RoomId) {
+        if self.hub.lock().leave(member.session, room) {
+            self.gone(member, room);
+        }
+    }
+
+    /// Takes a session out of everything.
+    pub(crate) fn depart(&self, member: &Member) {
+        let rooms = self.hub.lock().depart(member.session);
+        for room in &rooms {
+            self.gone(member, room);
+        }
+    }
+
+    fn gone(&self, member: &Member, room_id: &RoomId) {
+        if let Some(room) = self.rooms.find(room_id) {
+            room.forget(member.session);
+        }
+        let departure = Departure { member: member.clone(), room: room_id.clone() };
+        if self.departures.lock().push(departure).is_err() {
+            self.counts.leaves_untold.inc();
+        }
+        self.left.notify_one();
+    }
+
+    /// Hands leaves to the uplink, as many as may go now.
+    pub(crate) fn tell_leaves(&self) {
+        let now = self.now();
+        loop {
+            let Some(Departure { member, room }) = self.departures.lock().poll(now.mono) else {
+                break;
+            };
+            let entry = proto::envelope::UplinkEntry {
+                session: member.session,
+                app: member.app,
+                room,
+                viewer: member.viewer,
+                role: member.role,
+                may_send: member.may_send,
+                at: now.wall,
+                act: Act::Leave,
+            };
+            if self.uplink.push(entry).is_err() {
+                self.counts.leaves_untold.inc();
+            }
+        }
+        let waiting = self.departures.lock().len();
+        self.counts.leaves.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+    }
+}
+
+/// Sessions are numbered from the time of the start on: facts about sessions of an earlier life,
+/// which `control` keeps, must not hit a new one. A million a second would have to log in to
+/// catch up with the clock.
+const fn first_session(start: Wall) -> u64 {
+    start.0.saturating_mul(1000)
+}

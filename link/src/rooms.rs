@@ -1,0 +1,110 @@
+//! Rooms' rings, and who listens to them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use link_core::ring::{Cursor, Limits, Reading, Ring, Wake};
+use parking_lot::{Mutex, RwLock};
+use proto::id::{RoomId, SessionId};
+
+use crate::mailbox::Mailbox;
+
+/// One room on this node.
+#[derive(Debug)]
+pub(crate) struct Room {
+    pub(crate) id: RoomId,
+    ring: RwLock<Ring>,
+    listeners: Mutex<BTreeMap<SessionId, (Reading, Arc<Mailbox>)>>,
+}
+
+impl Room {
+    /// Reads the ring.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Ring) -> T) -> T {
+        read(&self.ring.read())
+    }
+
+    /// Changes the ring; the caller then rings for whom it concerns.
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Ring) -> T) -> T {
+        change(&mut self.ring.write())
+    }
+
+    /// Adds a listener that begins where `begin` says. Nothing is flushed in between.
+    pub(crate) fn listen<T>(
+        &self,
+        session: SessionId,
+        reading: Reading,
+        mailbox: &Arc<Mailbox>,
+        begin: impl FnOnce(&Ring) -> (Cursor, T),
+    ) -> (Cursor, T) {
+        let ring = self.ring.read();
+        let begun = begin(&ring);
+        self.listeners.lock().insert(session, (reading, Arc::clone(mailbox)));
+        begun
+    }
+
+    pub(crate) fn forget(&self, session: SessionId) {
+        self.listeners.lock().remove(&session);
+    }
+
+    /// Rings for every session that has something new.
+    pub(crate) fn ring(&self, wake: Wake) {
+        if wake != Wake::Nobody {
+            for (reading, mailbox) in self.listeners.lock().values() {
+                if wake.concerns(*reading) {
+                    mailbox.ring();
+                }
+            }
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.listeners.lock().is_empty() && self.read(|it| it.bytes() == 0)
+    }
+}
+
+/// All rooms that this node knows.
+#[derive(Debug)]
+pub(crate) struct Rooms {
+    rooms: RwLock<BTreeMap<RoomId, Arc<Room>>>,
+    limits: Limits,
+    rooms_max: usize,
+}
+
+impl Rooms {
+    pub(crate) const fn new(limits: Limits, rooms_max: usize) -> Self {
+        Self { rooms: RwLock::new(BTreeMap::new()), limits, rooms_max }
+    }
+
+    /// The room, if it is known.
+    pub(crate) fn find(&self, id: &RoomId) -> Option<Arc<Room>> {
+        self.rooms.read().get(id).cloned()
+    }
+
+    /// The room, known from now on, unless there are too many.
+    pub(crate) fn know(&self, id: &RoomId) -> Option<Arc<Room>> {
+        if let Some(room) = self.find(id) {
+            return Some(room);
+        }
+        let mut rooms = self.rooms.write();
+        if rooms.len() >= self.rooms_max && !rooms.contains_key(id) {
+            return None;
+        }
+        let room = rooms.entry(id.clone()).or_insert_with(|| {
+            let ring = RwLock::new(Ring::new(id.clone(), self.limits));
+            Arc::new(Room { id: id.clone(), ring, listeners: Mutex::default() })
+        });
+        Some(Arc::clone(room))
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<Arc<Room>> {
+        self.rooms.read().values().cloned().collect()
+    }
+
+    /// Forgets rooms that nobody is in, that keep nothing, and for which `is_over` holds.
+    pub(crate) fn prune(&self, is_over: impl Fn(&RoomId) -> bool) {
+        self.rooms
+            .write()
+            .retain(|id, room| Arc::strong_count(room) > 1 || !room.is_idle() || !is_over(id));
+    }
+}

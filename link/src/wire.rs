@@ -1,0 +1,108 @@
+//! Bytes from a client become frames.
+//!
+//! A decoder keeps nothing while frames arrive whole; of a partial one it keeps what arrived, and
+//! that is never more than a frame may have. It believes no length before checking it.
+
+mod stream;
+mod web_socket;
+
+use bytes::Bytes;
+use link_core::framing::Framing;
+
+pub(crate) use web_socket::{close_frame, pong_frame};
+
+/// What was found.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Found {
+    /// A frame: `kind | flags | FlatBuffer`.
+    Frame(Bytes),
+    /// A WebSocket ping; a pong with the same bytes answers it.
+    Ping(Bytes),
+    /// A sign of life without content.
+    Pong,
+    /// The client says goodbye.
+    Bye,
+    /// A frame that is longer than allowed. Nothing can follow.
+    TooLarge,
+    /// Bytes that are no frame. Nothing can follow.
+    Garbage,
+}
+
+/// Turns what was read into frames.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    framing: Framing,
+    frame_bytes_max: usize,
+    pending: Vec<u8>,
+    message: Vec<u8>,
+    in_message: bool,
+}
+
+impl Decoder {
+    pub(crate) const fn new(framing: Framing, frame_bytes_max: usize) -> Self {
+        Self {
+            framing,
+            frame_bytes_max,
+            pending: Vec::new(),
+            message: Vec::new(),
+            in_message: false,
+        }
+    }
+
+    /// Allows longer frames, once the client has shown who it is.
+    pub(crate) const fn allow(&mut self, frame_bytes_max: usize) {
+        self.frame_bytes_max = frame_bytes_max;
+    }
+
+    /// Takes in what was read, and adds what it completes to `found`.
+    pub(crate) fn feed(&mut self, bytes: &[u8], found: &mut Vec<Found>) {
+        if self.pending.is_empty() {
+            let passed = self.pass(bytes, found);
+            self.pending = bytes[passed..].to_vec();
+        } else {
+            let mut pending = std::mem::take(&mut self.pending);
+            pending.extend_from_slice(bytes);
+            let passed = self.pass(&pending, found);
+            if passed < pending.len() {
+                pending.drain(..passed);
+                self.pending = pending;
+            }
+        }
+    }
+
+    /// Adds what is complete to `found`; returns how many bytes that was.
+    fn pass(&mut self, bytes: &[u8], found: &mut Vec<Found>) -> usize {
+        let mut passed = 0;
+        loop {
+            let rest = &bytes[passed..];
+            let step = match self.framing {
+                Framing::Stream => self.stream(rest),
+                Framing::WebSocket => self.web_socket(rest),
+            };
+            match step {
+                Step::More => return passed,
+                Step::Passed(length) => passed += length,
+                Step::Found(length, one) => {
+                    found.push(one);
+                    passed += length;
+                }
+                Step::Over(why) => {
+                    found.push(why);
+                    return bytes.len();
+                }
+            }
+        }
+    }
+}
+
+/// One look at the bytes.
+enum Step {
+    /// Not enough for a frame.
+    More,
+    /// So many bytes were taken in, and nothing is complete.
+    Passed(usize),
+    /// So many bytes were a frame.
+    Found(usize, Found),
+    /// Nothing can follow.
+    Over(Found),
+}

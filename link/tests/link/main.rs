@@ -1,0 +1,9 @@
+//! A link with real sockets: a memory bus, keys over real HTTPS, and clients over every transport.
+#![expect(clippy::unwrap_used, reason = "a test may stop at what it did not expect")]
+#![expect(clippy::wildcard_enum_match_arm, reason = "a test names what it expects")]
+
+mod client;
+mod faults;
+mod flow;
+mod rooms;
+mod world;

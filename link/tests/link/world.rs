@@ -1,0 +1,332 @@
+//! Everything around a link: bus, certificates, the auth service's keys, rooms.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use auth_core::derive::link_id;
+use auth_core::keyring::{Keyring, epoch_of};
+use auth_core::secret::Secret;
+use auth_core::token::{Claims, flag};
+use axum::routing::post;
+use axum::{Json, Router};
+use bus::memory::{Limits, MemoryBus};
+use bus::tail::{Tail, Tailed};
+use bus::{At, Bus, Publish, Topic};
+use channel::DevCerts;
+use kit::clock::Clock;
+use kit::health::Health;
+use kit::meter::Meter;
+use kit::task::Tasks;
+use link::{Binder, Config, ListenerConfig, Parts, Service};
+use proto::address::{Address, Carrier, Transport};
+use proto::control::{EpochFact, Fact, RoomFact, RoomSettings};
+use proto::envelope::{RoomBatch, RoomEntry, RoomEvent, UplinkBatch, UplinkEntry};
+use proto::id::{AppId, Gen, ItemId, NodeId, RoomId, SenderRef, Seq, SlotNo, UnitId, ViewerId};
+use proto::item::{Body, Item, Lane, Placed, Role, Style};
+use proto::keys::{LinkKeysRequest, Master, Masters};
+use proto::time::Wall;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::client::Client;
+
+pub(crate) const APP: AppId = AppId(1);
+pub(crate) const NODE: NodeId = NodeId(7);
+pub(crate) const UNIT: UnitId = UnitId(3);
+pub(crate) const SECRET: &str = "a secret of at least thirty-two bytes";
+const INTERVAL_S: u32 = 600;
+
+/// Nothing in these tests takes so long.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) struct World {
+    pub(crate) clock: Clock,
+    pub(crate) bus: Arc<MemoryBus>,
+    pub(crate) certs: DevCerts,
+    pub(crate) meter: Meter,
+    keyring: Arc<Keyring>,
+    addresses: BTreeMap<&'static str, Address>,
+    shutdown: CancellationToken,
+    tasks: Tasks,
+    uplinks: Tail,
+    jti: AtomicU8,
+    _certs_dir: TempDir,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        Self::with(Limits::default(), |_| {}).await
+    }
+
+    pub(crate) async fn with(limits: Limits, change: impl FnOnce(&mut Config)) -> Self {
+        let clock = Clock::system();
+        let bus = MemoryBus::new(clock.clone(), limits);
+        let certs_dir = tempfile::tempdir().unwrap();
+        let certs = DevCerts::load_or_create(certs_dir.path(), &[]).unwrap();
+        let keyring = Arc::new(keyring(clock.wall()));
+        let shutdown = CancellationToken::new();
+        let mut tasks = Tasks::default();
+        let auth_url = serve_keys(&certs, &keyring, &shutdown, &mut tasks).await;
+
+        let mut config = Config {
+            node: NODE,
+            unit: UNIT,
+            secret: Secret::new(SECRET.to_owned()),
+            auth_url,
+            listeners: vec![
+                listener(Transport::Tcp, Binder::None),
+                listener(Transport::Tls, Binder::Required),
+                listener(Transport::Ws, Binder::None),
+                listener(Transport::Wss, Binder::None),
+            ],
+            ..Config::default()
+        };
+        change(&mut config);
+        let (meter, health) = (Meter::new(), Health::default());
+        let parts = Parts {
+            clock: clock.clone(),
+            meter: meter.clone(),
+            health: health.clone(),
+            seed: 1,
+            global_bus: Arc::clone(&bus) as Arc<dyn Bus>,
+            unit_bus: Arc::clone(&bus) as Arc<dyn Bus>,
+            auth_tls: certs.client().unwrap(),
+            tls: Some(certs.server(&[]).unwrap()),
+        };
+        let service = Service::bind(config, parts).await.unwrap();
+        let addresses = service.addrs().into_iter().map(|it| (it.transport.name(), it)).collect();
+        tasks.spawn("link", service.run(shutdown.clone()));
+
+        let uplink = bus::topic::uplink(UNIT);
+        let uplinks = Tail::open(bus.clone(), uplink.clone(), Tail::all(&uplink), At::Oldest);
+        let world = Self {
+            uplinks: uplinks.await.unwrap(),
+            clock,
+            bus,
+            certs,
+            meter,
+            keyring,
+            addresses,
+            shutdown,
+            tasks,
+            jti: AtomicU8::new(0),
+            _certs_dir: certs_dir,
+        };
+        world.until("the link is healthy", || health.failures().is_empty()).await;
+        world.open_room("r").await;
+        world
+    }
+
+    /// Waits until something holds.
+    pub(crate) async fn until(&self, what: &str, holds: impl Fn() -> bool) {
+        let mut ticks = tokio::time::interval(Duration::from_millis(5));
+        let waited = tokio::time::timeout(PATIENCE, async {
+            while !holds() {
+                ticks.tick().await;
+            }
+        });
+        assert!(waited.await.is_ok(), "{what}");
+    }
+
+    /// Opens a room, and waits until a viewer can join it.
+    pub(crate) async fn open_room(&self, name: &str) {
+        self.tell(Fact::Room(RoomFact {
+            app: APP,
+            room: room(name),
+            version: 1,
+            open: true,
+            settings: RoomSettings::default(),
+        }))
+        .await;
+        let mut ticks = tokio::time::interval(Duration::from_millis(5));
+        for _ in 0..1000 {
+            let mut probe = self.connect("tcp").await;
+            if probe.login(&self.token("tcp", "probe", name), name).await.is_in() {
+                return;
+            }
+            ticks.tick().await;
+        }
+        panic!("the room {name} did not open");
+    }
+
+    pub(crate) fn address(&self, transport: &str) -> &Address {
+        &self.addresses[transport]
+    }
+
+    pub(crate) async fn connect(&self, transport: &str) -> Client {
+        Client::connect(self, transport).await
+    }
+
+    /// A client in the room, past its login.
+    pub(crate) async fn enter(&self, transport: &str, viewer: &str, name: &str) -> Client {
+        let mut client = self.connect(transport).await;
+        let login = client.login(&self.token(transport, viewer, name), name).await;
+        assert!(login.is_in(), "{login:?}");
+        client
+    }
+
+    pub(crate) fn token(&self, transport: &str, viewer: &str, name: &str) -> String {
+        self.token_with(transport, viewer, name, |_| {})
+    }
+
+    pub(crate) fn token_with(
+        &self,
+        transport: &str,
+        viewer: &str,
+        name: &str,
+        change: impl FnOnce(&mut Claims),
+    ) -> String {
+        let mut claims = Claims {
+            app: APP,
+            link: link_id(&self.address(transport).authority()),
+            iat_s: u32::try_from(self.clock.wall().unix_s()).unwrap(),
+            ttl_s: 60,
+            flags: flag::SINGLE_USE | flag::MAY_SEND,
+            caps: 0,
+            jti: [self.jti.fetch_add(1, Ordering::Relaxed); 16],
+            account: ViewerId::parse(viewer).unwrap(),
+            device: None,
+            rooms: room(name).into(),
+        };
+        change(&mut claims);
+        self.keyring.mint(&claims).unwrap()
+    }
+
+    /// Publishes a fact.
+    pub(crate) async fn tell(&self, fact: Fact) {
+        let key = Some(fact.key().into());
+        self.publish(bus::topic::control(), 0, key, fact.encode().into()).await;
+    }
+
+    /// Publishes what happened to a room.
+    pub(crate) async fn happen(&self, name: &str, events: Vec<RoomEvent>) {
+        let topic = bus::topic::downlink(UNIT);
+        let partition = topic.partition_of_room(&room(name)).0;
+        let entries =
+            events.into_iter().map(|event| RoomEntry { app: APP, room: room(name), event });
+        let batch = RoomBatch { entries: entries.collect() };
+        self.publish(topic, partition, None, batch.encode()).await;
+    }
+
+    pub(crate) async fn publish(
+        &self,
+        topic: Topic,
+        partition: u32,
+        key: Option<Arc<str>>,
+        value: bytes::Bytes,
+    ) {
+        let partition = bus::PartitionNo(partition);
+        let record = Publish { topic, partition, term: None, key, value };
+        for result in self.bus.publish(vec![record]).await {
+            result.unwrap();
+        }
+    }
+
+    /// The next act of a viewer for which `pick` says so.
+    pub(crate) async fn act(&mut self, pick: impl Fn(&UplinkEntry) -> bool) -> UplinkEntry {
+        let uplinks = &mut self.uplinks;
+        let found = tokio::time::timeout(PATIENCE, async {
+            loop {
+                let Tailed::Records(records) = uplinks.next(100).await.unwrap() else { continue };
+                for record in records {
+                    let batch = UplinkBatch::decode(&record.value).unwrap();
+                    assert_eq!(batch.node, NODE);
+                    if let Some(entry) = batch.entries.into_iter().find(&pick) {
+                        return entry;
+                    }
+                }
+            }
+        });
+        found.await.expect("no such act")
+    }
+
+    /// Asks the link to drain.
+    pub(crate) fn shut_down(&self) {
+        self.shutdown.cancel();
+    }
+
+    /// Waits until everything has ended well.
+    pub(crate) async fn ended(self) {
+        tokio::time::timeout(PATIENCE, self.tasks.join()).await.unwrap().unwrap();
+    }
+
+    /// A metric's value, by its line.
+    pub(crate) fn metric(&self, line: &str) -> u64 {
+        let text = self.meter.render();
+        let found = text.lines().find_map(|it| it.strip_prefix(line)?.strip_prefix(' '));
+        found.map_or(0, |it| it.parse().unwrap())
+    }
+}
+
+fn keyring(now: Wall) -> Keyring {
+    let masters =
+        Masters { interval_s: INTERVAL_S, masters: vec![Master { kid: 0, key: "07".repeat(32) }] };
+    let mut keyring = Keyring::new(&masters).unwrap();
+    let current = epoch_of(now, INTERVAL_S);
+    for epoch in current - 1..=current + 6 {
+        let fact = EpochFact {
+            epoch,
+            interval_s: INTERVAL_S,
+            alg: 1,
+            random: "a0".repeat(32),
+            kids: vec![0],
+        };
+        keyring.handle(&fact, now).unwrap();
+    }
+    keyring
+}
+
+/// Answers `POST /v1/keys/link` as the auth service does.
+async fn serve_keys(
+    certs: &DevCerts,
+    keyring: &Arc<Keyring>,
+    shutdown: &CancellationToken,
+    tasks: &mut Tasks,
+) -> String {
+    let keyring = Arc::clone(keyring);
+    let answer = post(|Json(request): Json<LinkKeysRequest>| async move {
+        Json(keyring.link_keys(request.unit, &request.addresses, &[APP]))
+    });
+    let router = Router::new().route("/v1/keys/link", answer);
+    let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", tcp.local_addr().unwrap());
+    let tls = certs.server(&[b"h2", b"http/1.1"]).unwrap();
+    tasks.spawn("auth", kit::http::serve(tcp, tls, router, shutdown.clone()));
+    url
+}
+
+fn listener(transport: Transport, binder: Binder) -> ListenerConfig {
+    ListenerConfig {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        transport,
+        host: "127.0.0.1".to_owned(),
+        port: 0,
+        carrier: Carrier::default(),
+        machine_room: String::new(),
+        binder,
+    }
+}
+
+pub(crate) fn room(name: &str) -> RoomId {
+    RoomId::parse(name).unwrap()
+}
+
+/// A flush of comments.
+pub(crate) fn flush(slot: u64, seqs: std::ops::RangeInclusive<u64>) -> RoomEvent {
+    let items = seqs.map(|seq| placed(seq, Lane::Comment, "a comment of some length")).collect();
+    flush_of(slot, items)
+}
+
+pub(crate) fn flush_of(slot: u64, items: Vec<Placed>) -> RoomEvent {
+    RoomEvent::Flush { gen_no: Gen(1), slot: SlotNo(slot), part: 0, at: Wall(1), items }
+}
+
+pub(crate) fn placed(seq: u64, lane: Lane, text: &str) -> Placed {
+    let body = Body::Comment { text: text.to_owned(), style: Style::default(), media_ms: None };
+    let item =
+        Item { id: ItemId(seq), lane, sender: SenderRef(1), role: Role::Viewer, at: Wall(1), body };
+    Placed { seq: Seq(seq), item }
+}
