@@ -78,12 +78,6 @@ impl Api {
         self.site.rows.room(&room).await?.filter(|it| it.app == app).ok_or(No::Room)
     }
 
-    /// As [`Api::own_room`], if it is open.
-    async fn open_room(&self, app: AppId, name: &str) -> Result<RoomFact, No> {
-        let room = self.own_room(app, name).await?;
-        if room.open { Ok(room) } else { Err(No::Closed) }
-    }
-
     /// Lets a written fact bite here at once, and tells everyone.
     ///
     /// In this order: should another one have been written meanwhile, it is told, and comes back.

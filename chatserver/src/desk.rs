@@ -69,6 +69,11 @@ impl Desk {
         counts.facts_ignored.set(i64::try_from(shard.ignored()).unwrap_or(i64::MAX));
     }
 
+    /// Rooms known.
+    pub(crate) fn rooms(&self) -> usize {
+        self.shard.lock().rooms()
+    }
+
     /// No id drawn so far is later than this.
     pub(crate) fn floor(&self) -> Wall {
         self.shard.lock().floor()

@@ -177,3 +177,7 @@ fn batches(items: Vec<Accepted>) -> Vec<Vec<Accepted>> {
     }
     batches
 }
+
+#[cfg(test)]
+#[path = "mail/tests.rs"]
+mod tests;

@@ -47,7 +47,7 @@ pub struct Parts {
     pub meter: Meter,
     /// Where it says whether it can do its job: its two buses and the room store.
     pub health: Health,
-    /// Not used for anything secret.
+    /// Where its random choices begin; it makes none so far.
     pub seed: u64,
     /// The apps; their API keys open the business API.
     pub apps: Arc<[App]>,

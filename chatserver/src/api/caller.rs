@@ -1,10 +1,11 @@
-//! Who calls, and what the body says: taken from the request before a handler runs.
+//! Who calls, and what the request says, taken from it before a handler runs: what is wrong with
+//! it becomes a problem document, too.
 
 use std::fmt;
 use std::sync::Arc;
 
 use auth_core::app::App;
-use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use proto::id::AppId;
@@ -59,7 +60,7 @@ impl FromRequestParts<Arc<Api>> for Caller {
     }
 }
 
-/// A JSON body; anything else is a problem document.
+/// A JSON body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Body<T>(pub(crate) T);
 
@@ -69,7 +70,37 @@ impl<T: DeserializeOwned> FromRequest<Arc<Api>> for Body<T> {
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, No> {
         match axum::Json::from_request(request, api).await {
             Ok(axum::Json(body)) => Ok(Self(body)),
-            Err(error) => Err(No::Body { status: error.status(), why: error.body_text() }),
+            Err(error) => Err(No::Form { status: error.status(), why: error.body_text() }),
+        }
+    }
+}
+
+/// The names in the path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Names<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Api>> for Names<T> {
+    type Rejection = No;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, No> {
+        match Path::from_request_parts(parts, api).await {
+            Ok(Path(names)) => Ok(Self(names)),
+            Err(error) => Err(No::Form { status: error.status(), why: error.body_text() }),
+        }
+    }
+}
+
+/// The query.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequestParts<Arc<Api>> for Asked<T> {
+    type Rejection = No;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, No> {
+        match Query::from_request_parts(parts, api).await {
+            Ok(Query(asked)) => Ok(Self(asked)),
+            Err(error) => Err(No::Form { status: error.status(), why: error.body_text() }),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bus::topic;
@@ -22,7 +22,7 @@ use proto::limits::TEXT_BYTES_MAX;
 use serde::{Deserialize, Serialize};
 
 use super::Api;
-use super::caller::{Body, Caller, header};
+use super::caller::{Body, Caller, Names, header};
 use super::no::No;
 use super::people::viewer_of;
 use crate::count::Gift as Outcome;
@@ -74,11 +74,11 @@ struct Wish {
 pub(crate) async fn give(
     State(api): State<Arc<Api>>,
     Caller(app): Caller,
-    Path(room): Path<String>,
+    Names(room): Names<String>,
     headers: HeaderMap,
     Body(Give { viewer, gift_no, count, text, lane }): Body<Give>,
 ) -> Result<Response, No> {
-    let room = api.open_room(app, &room).await?;
+    let room = api.own_room(app, &room).await?;
     let Some(key) = header(&headers, KEY, gift::KEY_BYTES_MAX)? else {
         return Err(No::Field { field: KEY, why: "a gift needs one".to_owned() });
     };
@@ -101,11 +101,11 @@ pub(crate) async fn give(
 pub(crate) async fn notify(
     State(api): State<Arc<Api>>,
     Caller(app): Caller,
-    Path(room): Path<String>,
+    Names(room): Names<String>,
     headers: HeaderMap,
     Body(Notify { text }): Body<Notify>,
 ) -> Result<Response, No> {
-    let room = api.open_room(app, &room).await?;
+    let room = api.own_room(app, &room).await?;
     check_text(&text)?;
     let key = match header(&headers, KEY, gift::KEY_BYTES_MAX)? {
         Some(key) => key.to_owned(),
@@ -121,12 +121,16 @@ pub(crate) async fn notify(
 
 impl Api {
     async fn show(&self, wish: Wish) -> Result<Response, No> {
-        let Wish { room: RoomFact { app, room, settings, .. }, key, lane, viewer, body } = wish;
+        let Wish { room: RoomFact { app, room, open, settings, .. }, key, lane, viewer, body } =
+            wish;
         let id = gift::id(app, &room, &key);
         let digest = gift::digest(lane, viewer.as_ref(), &body);
-        // Before the quota: a repeated request takes nothing from it.
+        // First: what was acknowledged stays so, and a repeated request takes nothing from the share.
         if let Some(known) = self.site.rows.digest(id).await? {
             return self.repeat(id, lane, known == digest);
+        }
+        if !open {
+            return Err(No::Closed);
         }
         self.take_share(&format!("{}:{app}:{room}", lane.name()), lane, settings.items_per_s)
             .await?;

@@ -29,14 +29,14 @@ pub(crate) enum No {
     Changed,
     #[error("{field}: {why}")]
     Field { field: &'static str, why: String },
-    /// axum's own status and words: no JSON, not this JSON, too large.
+    /// axum's own status and words: no JSON, not this JSON, too large, no such query.
     #[error("{why}")]
-    Body { status: StatusCode, why: String },
+    Form { status: StatusCode, why: String },
     #[error("the idempotency key came before, with other content, which is what counts")]
     KeyReused,
     #[error("the lane cannot show it soon enough")]
     OverShare { retry_after_ms: u32 },
-    #[error("the room has as many of these as it may")]
+    #[error("there are as many of these as there may be")]
     TooMany,
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -61,8 +61,8 @@ impl No {
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::Closed | Self::Taken | Self::KeyReused | Self::TooMany => StatusCode::CONFLICT,
             Self::Changed => StatusCode::PRECONDITION_FAILED,
-            Self::Field { .. } => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::Body { status, .. } => *status,
+            Self::Field { .. } => StatusCode::BAD_REQUEST,
+            Self::Form { status, .. } => *status,
             Self::OverShare { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::Store(_) | Self::Untold => StatusCode::SERVICE_UNAVAILABLE,
         }
@@ -78,7 +78,7 @@ impl No {
             Self::Taken => "room_taken",
             Self::Changed => "changed",
             Self::Field { .. } => "invalid_field",
-            Self::Body { .. } => "invalid_body",
+            Self::Form { .. } => "invalid_form",
             Self::KeyReused => "key_reused",
             Self::OverShare { .. } => "over_share",
             Self::TooMany => "too_many",
@@ -98,7 +98,7 @@ impl No {
             | Self::Taken
             | Self::Changed
             | Self::Field { .. }
-            | Self::Body { .. }
+            | Self::Form { .. }
             | Self::KeyReused
             | Self::TooMany => 0,
         }

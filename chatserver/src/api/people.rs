@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use chatserver_core::room::SANCTIONS_MAX;
@@ -14,7 +14,7 @@ use proto::time::Wall;
 use serde::{Deserialize, Serialize};
 
 use super::Api;
-use super::caller::{Body, Caller};
+use super::caller::{Body, Caller, Names};
 use super::no::No;
 
 /// Longest mute or ban with an end: a year.
@@ -53,7 +53,7 @@ struct Until {
 pub(crate) async fn mute(
     State(api): State<Arc<Api>>,
     Caller(app): Caller,
-    Path(room): Path<String>,
+    Names(room): Names<String>,
     Body(Mute { viewer, seconds }): Body<Mute>,
 ) -> Result<Response, No> {
     let until = api.site.clock.wall() + seconds_of(seconds)?;
@@ -67,7 +67,7 @@ pub(crate) async fn mute(
 pub(crate) async fn unmute(
     State(api): State<Arc<Api>>,
     Caller(app): Caller,
-    Path((room, viewer)): Path<(String, String)>,
+    Names((room, viewer)): Names<(String, String)>,
 ) -> Result<Response, No> {
     let (room, viewer) = api.subject(app, &room, &viewer).await?;
     api.act(Fact::Mute { app, room, viewer, until: Wall(0) }).await?;
@@ -78,7 +78,7 @@ pub(crate) async fn unmute(
 pub(crate) async fn ban(
     State(api): State<Arc<Api>>,
     Caller(app): Caller,
-    Path(room): Path<String>,
+    Names(room): Names<String>,
     Body(Ban { viewer, seconds }): Body<Ban>,
 ) -> Result<Response, No> {
     let until = match seconds {
@@ -95,7 +95,7 @@ pub(crate) async fn ban(
 pub(crate) async fn unban(
     State(api): State<Arc<Api>>,
     Caller(app): Caller,
-    Path((room, viewer)): Path<(String, String)>,
+    Names((room, viewer)): Names<(String, String)>,
 ) -> Result<Response, No> {
     let (room, viewer) = api.subject(app, &room, &viewer).await?;
     api.act(Fact::Ban { app, room, viewer, until: Wall(0) }).await?;
@@ -107,7 +107,7 @@ pub(crate) async fn unban(
 pub(crate) async fn kick(
     State(api): State<Arc<Api>>,
     Caller(app): Caller,
-    Path(room): Path<String>,
+    Names(room): Names<String>,
     Body(Kick { viewer }): Body<Kick>,
 ) -> Result<Response, No> {
     let (room, viewer) = api.subject(app, &room, &viewer).await?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use chatserver_core::settings;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::Api;
-use super::caller::{Body, Caller, header};
+use super::caller::{Asked, Body, Caller, Names, header};
 use super::no::No;
 use crate::online::Count;
 
@@ -64,6 +64,9 @@ pub(crate) async fn create(
             Some(there) if there.app != app => return Err(No::Taken),
             // Told again, so that a repeated request makes up for a first one that was cut short.
             Some(there) => (StatusCode::OK, there),
+            None if api.desk.rooms() >= api.site.config.rooms_max as usize => {
+                return Err(No::TooMany);
+            }
             None if api.site.rows.write_room(&made).await? => (StatusCode::CREATED, made.clone()),
             None => continue,
         };
@@ -77,7 +80,7 @@ pub(crate) async fn create(
 pub(crate) async fn list(
     State(api): State<Arc<Api>>,
     Caller(app): Caller,
-    Query(Page { after }): Query<Page>,
+    Asked(Page { after }): Asked<Page>,
 ) -> Result<Response, No> {
     let (mut rooms, next) = api.site.rows.rooms(after).await?;
     rooms.retain(|it| it.app == app);
@@ -88,7 +91,7 @@ pub(crate) async fn list(
 pub(crate) async fn read(
     State(api): State<Arc<Api>>,
     Caller(app): Caller,
-    Path(room): Path<String>,
+    Names(room): Names<String>,
 ) -> Result<Response, No> {
     Ok(answer(StatusCode::OK, api.own_room(app, &room).await?))
 }
@@ -98,7 +101,7 @@ pub(crate) async fn read(
 pub(crate) async fn update(
     State(api): State<Arc<Api>>,
     Caller(app): Caller,
-    Path(room): Path<String>,
+    Names(room): Names<String>,
     headers: HeaderMap,
     Body(changes): Body<Map<String, Value>>,
 ) -> Result<Response, No> {
@@ -121,7 +124,7 @@ pub(crate) async fn update(
 pub(crate) async fn close(
     State(api): State<Arc<Api>>,
     Caller(app): Caller,
-    Path(room): Path<String>,
+    Names(room): Names<String>,
 ) -> Result<Response, No> {
     let closed = api.change(app, &room, TRIES_MAX, |there| {
         there.open = false;
@@ -134,7 +137,7 @@ pub(crate) async fn close(
 pub(crate) async fn online(
     State(api): State<Arc<Api>>,
     Caller(app): Caller,
-    Path(room): Path<String>,
+    Names(room): Names<String>,
 ) -> Result<Response, No> {
     let RoomFact { room, .. } = api.own_room(app, &room).await?;
     let count = api.online.count(app, &room, api.site.clock.mono());

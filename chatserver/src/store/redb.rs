@@ -7,6 +7,7 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use anyhow::Context;
 use bytes::Bytes;
@@ -21,6 +22,8 @@ use super::{
 
 /// Memory for pages of the file; redb's own default is 1 GiB.
 const CACHE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// How long the disk may take.
+const DEADLINE: Duration = Duration::from_secs(10);
 /// Batches that wait for the writer; more wait for their place.
 const JOBS_MAX: usize = 1024;
 /// Batches of one transaction.
@@ -131,8 +134,11 @@ impl RoomStore for RedbStore {
             let gone = || StoreError::Away { why: "its writer has ended".to_owned() };
             let (answer, answered) = oneshot::channel();
             let jobs = self.jobs.as_ref().ok_or_else(gone)?;
-            jobs.send(Job { writes, answer }).await.map_err(|_| gone())?;
-            answered.await.map_err(|_| gone())?
+            let written = async {
+                jobs.send(Job { writes, answer }).await.map_err(|_| gone())?;
+                answered.await.map_err(|_| gone())?
+            };
+            within_deadline(written).await
         }
         .boxed()
     }
@@ -147,10 +153,21 @@ impl RedbStore {
     {
         let database = Arc::clone(&self.database);
         async move {
-            let read = tokio::task::spawn_blocking(move || work(&database)).await;
-            read.map_err(|error| away(&error))?.map_err(|error| away(&error))
+            let read = tokio::task::spawn_blocking(move || work(&database));
+            let read =
+                async { read.await.map_err(|error| away(&error))?.map_err(|error| away(&error)) };
+            within_deadline(read).await
         }
         .boxed()
+    }
+}
+
+async fn within_deadline<T>(
+    answer: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    match tokio::time::timeout(DEADLINE, answer).await {
+        Ok(answer) => answer,
+        Err(_) => Err(StoreError::Away { why: "the disk does not answer".to_owned() }),
     }
 }
 

@@ -296,3 +296,91 @@ fn id_of(hex: &str) -> Option<ItemId> {
 fn damaged(what: &str) -> StoreError {
     StoreError::Away { why: format!("{what} is damaged") }
 }
+
+#[cfg(test)]
+mod tests {
+    use proto::id::{AppId, SenderRef, ViewerId};
+    use proto::item::{Body, Item, Lane, Role};
+
+    use super::*;
+    use crate::store::RedbStore;
+
+    const NOW: Wall = Wall(1_800_000_000_000);
+
+    #[tokio::test]
+    async fn keys_are_forgotten_a_day_after_their_item_was_closed() {
+        let (rows, _folder) = rows();
+        let (shown, open) = (ItemId(1), ItemId(2));
+        for id in [shown, open] {
+            assert_eq!(rows.journal(entry(id)).await, Ok(Wrote::New));
+        }
+        rows.close(&[(3, shown)]).await.unwrap();
+
+        rows.purge_keys(NOW + KEY_LIFE).await.unwrap();
+        assert_eq!(rows.digest(shown).await, Ok(Some([7; 32])));
+        rows.purge_keys(NOW + KEY_LIFE + Duration::from_millis(1)).await.unwrap();
+
+        assert_eq!(rows.digest(shown).await, Ok(None));
+        assert_eq!(rows.digest(open).await, Ok(Some([7; 32])));
+        assert_eq!(rows.open(3).await.unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_journaled_item_comes_back_as_it_was() {
+        let (rows, _folder) = rows();
+        rows.journal(entry(ItemId(1))).await.unwrap();
+
+        let open = rows.open(3).await.unwrap();
+
+        let expected = Open { accepted: entry(ItemId(1)).accepted, written_at: NOW };
+        assert_eq!(open, [expected]);
+        assert_eq!(rows.open(4).await, Ok(vec![]));
+        assert_eq!(rows.journal(entry(ItemId(1))).await, Ok(Wrote::Known([7; 32])));
+    }
+
+    #[tokio::test]
+    async fn acts_that_are_over_are_removed() {
+        let (rows, _folder) = rows();
+        let mute = |name, until| Fact::Mute {
+            app: AppId(1),
+            room: RoomId::parse("r").unwrap(),
+            viewer: ViewerId::parse(name).unwrap(),
+            until,
+        };
+        let lasting = mute("lasting", NOW + Duration::from_millis(1));
+        for act in [mute("over", NOW), mute("lifted", Wall(0)), lasting.clone()] {
+            rows.write_act(&act).await.unwrap();
+        }
+
+        rows.purge_acts(NOW).await.unwrap();
+
+        assert_eq!(rows.acts(None).await, Ok((vec![lasting], None)));
+    }
+
+    #[tokio::test]
+    async fn the_first_secret_stays() {
+        let (rows, _folder) = rows();
+
+        assert_eq!(rows.sender_secret([1; 32]).await, Ok([1; 32]));
+        assert_eq!(rows.sender_secret([2; 32]).await, Ok([1; 32]));
+    }
+
+    fn rows() -> (Rows, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = RedbStore::open(&folder.path().join("rooms.redb")).unwrap();
+        (Rows::new(Arc::new(store)), folder)
+    }
+
+    fn entry(id: ItemId) -> Entry {
+        let item = Item {
+            id,
+            lane: Lane::Notice,
+            sender: SenderRef(0),
+            role: Role::Host,
+            at: NOW,
+            body: Body::Notice { text: "hello".into() },
+        };
+        let accepted = Accepted { app: AppId(1), room: RoomId::parse("r").unwrap(), item };
+        Entry { accepted, partition: 3, digest: [7; 32], written_at: NOW }
+    }
+}

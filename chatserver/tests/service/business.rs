@@ -41,8 +41,8 @@ async fn settings_change_by_name_and_by_version() {
     assert_eq!(changed["settings"]["graphemes_max"], 50);
     assert_eq!(patch(&[("if-match", "\"2\"")], json!({"mute_all": false})).await.0, 200);
     assert_eq!(patch(&[("if-match", "\"2\"")], json!({"mute_all": true})).await.0, 412);
-    assert_eq!(patch(&[], json!({"graphemes_max": 0})).await.0, 422);
-    assert_eq!(patch(&[], json!({"no_such": 1})).await.0, 422);
+    assert_eq!(patch(&[], json!({"graphemes_max": 0})).await.0, 400);
+    assert_eq!(patch(&[], json!({"no_such": 1})).await.0, 400);
     let (_, now) = world.call(Method::GET, "/v1/rooms/r", &[], None).await;
     assert_eq!((&now["version"], &now["settings"]["mute_all"]), (&json!(3), &json!(false)));
     world.facts().await.find(|it| matches!(it, Fact::Room(it) if it.version == 3)).await;
@@ -116,17 +116,19 @@ async fn every_no_is_a_problem_document() {
     check(get("/v1/rooms/r"), 401, "unauthorized").await;
     check(get("/v1/rooms/r").bearer_auth("wrong"), 401, "unauthorized").await;
     check(get("/v1/rooms/none").bearer_auth("key-1"), 404, "no_room").await;
-    check(get("/v1/rooms/..%2fx").bearer_auth("key-1"), 422, "invalid_field").await;
+    check(get("/v1/rooms/..%2fx").bearer_auth("key-1"), 400, "invalid_field").await;
     check(get("/nowhere"), 404, "not_found").await;
     check(world.request(Method::PUT, "/v1/rooms"), 405, "method_not_allowed").await;
-    check(post("{"), 400, "invalid_body").await;
-    check(post(r#"{"room": "r", "more": 1}"#), 422, "invalid_body").await;
-    check(post(r#"{"room": "a b"}"#), 422, "invalid_field").await;
-    check(post(r#"{"room": "x", "settings": {"interval_ms": 1}}"#), 422, "invalid_field").await;
+    check(get("/v1/rooms/%ff").bearer_auth("key-1"), 400, "invalid_form").await;
+    check(get("/v1/rooms?before=x").bearer_auth("key-1"), 400, "invalid_form").await;
+    check(post("{"), 400, "invalid_form").await;
+    check(post(r#"{"room": "r", "more": 1}"#), 422, "invalid_form").await;
+    check(post(r#"{"room": "a b"}"#), 400, "invalid_field").await;
+    check(post(r#"{"room": "x", "settings": {"interval_ms": 1}}"#), 400, "invalid_field").await;
     let no_json = world.request(Method::POST, "/v1/rooms").bearer_auth("key-1").body("{}");
-    check(no_json, 415, "invalid_body").await;
+    check(no_json, 415, "invalid_form").await;
     let huge = world.request(Method::POST, "/v1/rooms").bearer_auth("key-1");
-    check(huge.json(&json!({"room": "x".repeat(300_000)})), 413, "invalid_body").await;
+    check(huge.json(&json!({"room": "x".repeat(300_000)})), 413, "invalid_form").await;
 }
 
 async fn check(request: reqwest::RequestBuilder, status: u16, code: &str) {

@@ -106,10 +106,10 @@ async fn a_mute_without_sense_says_why() {
 
     for body in [json!({"viewer": "v", "seconds": 0}), json!({"viewer": "a\u{0}", "seconds": 5})] {
         let (status, problem) = world.post("/v1/rooms/r/mutes", body).await;
-        assert_eq!((status.as_u16(), &problem["code"]), (422, &json!("invalid_field")));
+        assert_eq!((status.as_u16(), &problem["code"]), (400, &json!("invalid_field")));
     }
     let (status, problem) = world.post("/v1/rooms/r/mutes", json!({"viewer": "v"})).await;
-    assert_eq!((status.as_u16(), &problem["code"]), (422, &json!("invalid_body")));
+    assert_eq!((status.as_u16(), &problem["code"]), (422, &json!("invalid_form")));
 }
 
 /// When to try again, if `reply` refuses for this reason.
