@@ -1,3 +1,16 @@
 //! All services in one process, and a crowd of viewers to fill them.
+//!
+//! [`Stack`] wires the services together with the embedded adapters; the command, the drills and
+//! the end-to-end tests all start it. [`crowd`] plays recorded comments ([`replay`]) through real
+//! SDKs and sockets, and keeps books on every item.
+#![deny(missing_docs)]
 
+mod config;
+pub mod identity;
+pub mod page;
 pub mod replay;
+mod stack;
+
+pub use config::{Config, DATA};
+pub use identity::Identity;
+pub use stack::{Addrs, Shared, Stack, Trust};

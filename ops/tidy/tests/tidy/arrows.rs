@@ -25,7 +25,7 @@ fn row(name: &str) -> Option<Vec<&'static str>> {
         "broadcaster" => own_core("broadcaster-core"),
         "sdk" => vec!["sdk-core", "channel", "proto", "kit"],
         "sim" => [CORES, &["proto"]].concat(),
-        "stack" => [SERVICES, &["sdk", "channel", "bus", "kit", "proto"]].concat(),
+        "stack" => [SERVICES, &["sdk", "auth-core", "channel", "bus", "kit", "proto"]].concat(),
         "bench" | "drill" | "soak" => {
             [CORES, &["stack", "sdk", "sim", "channel", "kit", "proto"]].concat()
         }

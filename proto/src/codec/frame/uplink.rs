@@ -169,7 +169,8 @@ fn read_comment(it: fb::Comment<'_>) -> Result<Comment, DecodeError> {
     Ok(Comment {
         cid: Cid(it.cid()),
         room: word::room(it.room())?,
-        text: word::text(it.text(), limits::TEXT_BYTES_MAX, "text")?,
+        // The frame bounds it; a text that is too long is refused to its sender, by `cid`.
+        text: word::text(it.text(), limits::UPLINK_FRAME_BYTES_MAX, "text")?,
         style: word::optional_style(it.style())?,
         media_ms: word::media_ms(it.media_ms())?,
     })

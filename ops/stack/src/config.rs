@@ -1,0 +1,170 @@
+//! The whole system's configuration: one section for each service.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use auth_core::app::App;
+use auth_core::node::NodeSecret;
+use auth_core::secret::Secret;
+use link::ListenerConfig;
+use proto::address::{Carrier, Transport};
+use serde::{Deserialize, Serialize};
+
+use crate::identity::{self, Identity};
+
+/// The folder that `barrage up` uses when none is named.
+pub const DATA: &str = "barrage-data";
+
+/// The configuration file. Every role reads the same one and uses its own section.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Folder of rooms, segments and keys. Relative paths below are not moved into it.
+    pub data: PathBuf,
+    /// Log lines.
+    pub log: Log,
+    /// Metrics and health of the process.
+    pub admin: Admin,
+    /// The demo page of `up`.
+    pub page: Page,
+    /// Customers' applications.
+    pub app: Vec<App>,
+    /// Nodes' secrets.
+    pub node: Vec<NodeSecret>,
+    /// Epochs and keys.
+    pub auth: auth::Config,
+    /// Addresses and tokens for arriving viewers.
+    pub gslb: gslb::Config,
+    /// The long connections.
+    pub link: link::Config,
+    /// Rooms, admission, the business API.
+    pub chatserver: chatserver::Config,
+    /// Lanes, slots, segments, the origin.
+    pub broadcaster: broadcaster::Config,
+}
+
+/// `[log]`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Log {
+    /// `level` or `package=level,…`.
+    pub filter: String,
+    /// One JSON object a line.
+    pub json: bool,
+}
+
+/// `[admin]`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Admin {
+    /// Where `/metrics`, `/livez` and `/readyz` are served; port 0 picks a free one.
+    pub listen: SocketAddr,
+}
+
+/// `[page]`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Page {
+    /// Where the demo page is served; port 0 picks a free one.
+    pub listen: SocketAddr,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            data: PathBuf::from(DATA),
+            log: Log::default(),
+            admin: Admin::default(),
+            page: Page::default(),
+            app: Vec::new(),
+            node: Vec::new(),
+            auth: auth::Config::default(),
+            gslb: gslb::Config::default(),
+            link: link::Config::default(),
+            chatserver: chatserver::Config::default(),
+            broadcaster: broadcaster::Config::default(),
+        }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { filter: "warn".to_owned(), json: false }
+    }
+}
+
+impl Default for Admin {
+    fn default() -> Self {
+        Self { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 9100)) }
+    }
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Self { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)) }
+    }
+}
+
+impl Config {
+    /// The demonstration's configuration: everything in `data`, on free ports of loopback.
+    #[must_use]
+    pub fn demo(data: &Path) -> Self {
+        let mut config = Self { data: data.to_owned(), ..Self::default() };
+        config.use_free_ports();
+        config
+    }
+
+    /// Lets every service take a free port of loopback, with one listener for each transport.
+    pub fn use_free_ports(&mut self) {
+        let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        self.admin.listen = free;
+        self.page.listen = free;
+        self.auth.listen = free;
+        self.gslb.listen = free;
+        self.gslb.collector.listen = free;
+        self.chatserver.listen = free;
+        self.broadcaster.listen = free;
+        let transports = [Transport::Tcp, Transport::Tls, Transport::Ws, Transport::Wss];
+        self.link.listeners = transports.map(|it| listener(free, it)).into();
+    }
+
+    /// Fills in what the embedded system decides for itself: paths below `data`, numbers of its
+    /// nodes, and secrets where the file names none.
+    pub fn embed(&mut self, identity: &Identity) {
+        if self.app.is_empty() {
+            self.app.push(identity.app());
+        }
+        self.node.retain(|it| it.node != identity::LINK && it.node != identity::GSLB);
+        self.node.extend(identity.nodes());
+        self.auth.data = self.data.join("auth");
+        self.link.node = identity::LINK;
+        self.link.secret = self.secret_of(identity::LINK);
+        self.gslb.node = identity::GSLB;
+        self.gslb.secret = self.secret_of(identity::GSLB);
+        self.chatserver.node = identity::CHATSERVER;
+        self.chatserver.unit = self.link.unit;
+        self.broadcaster.node = identity::BROADCASTER;
+    }
+
+    fn secret_of(&self, node: proto::id::NodeId) -> Secret {
+        let found = self.node.iter().find(|it| it.node == node);
+        found.map(|it| it.secret.clone()).unwrap_or_default()
+    }
+}
+
+fn listener(listen: SocketAddr, transport: Transport) -> ListenerConfig {
+    ListenerConfig {
+        listen,
+        transport,
+        host: listen.ip().to_string(),
+        port: 0,
+        carrier: Carrier::Bgp,
+        machine_room: String::new(),
+        binder: match transport {
+            Transport::Tls => link::Binder::Required,
+            Transport::Tcp | Transport::Ws | Transport::Wss | Transport::Quic | Transport::National => {
+                link::Binder::None
+            }
+        },
+    }
+}

@@ -1,0 +1,129 @@
+//! The demonstration's own app and node secrets, drawn once and kept in the data folder.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use anyhow::Context;
+use auth_core::app::{App, TicketAlg, TicketKey};
+use auth_core::node::{NodeRole, NodeSecret};
+use auth_core::secret::Secret;
+use proto::id::{AppId, NodeId};
+use serde::{Deserialize, Serialize};
+
+/// The demonstration's app.
+pub const APP: AppId = AppId(1);
+/// The one link node.
+pub const LINK: NodeId = NodeId(1);
+/// The one gslb.
+pub const GSLB: NodeId = NodeId(2);
+/// The one chatserver.
+pub const CHATSERVER: NodeId = NodeId(3);
+/// The one broadcaster.
+pub const BROADCASTER: NodeId = NodeId(4);
+
+/// Secrets of a demonstration; the file that holds them is for its owner alone.
+#[derive(Clone, Deserialize, Serialize)]
+pub struct Identity {
+    /// HS256 key of the app's tickets.
+    pub ticket_key: String,
+    /// Key of the business API.
+    pub api_key: String,
+    link_secret: String,
+    gslb_secret: String,
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Identity(…)")
+    }
+}
+
+impl Identity {
+    /// Reads the identity of `data`, or draws one and writes it there.
+    ///
+    /// # Errors
+    /// When the folder cannot be read or written, or the operating system gives no randomness.
+    pub fn load_or_create(data: &Path) -> anyhow::Result<Self> {
+        let path = data.join("identity.json");
+        match fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .with_context(|| format!("{} is damaged: remove it", path.display())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let identity = Self::draw()?;
+                write_private(&path, &serde_json::to_vec_pretty(&identity)?)?;
+                Ok(identity)
+            }
+            Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+        }
+    }
+
+    /// The app that the demonstration's rooms belong to.
+    #[must_use]
+    pub fn app(&self) -> App {
+        let key = Secret::new(self.ticket_key.clone());
+        App {
+            id: APP,
+            name: "demo".to_owned(),
+            ticket_keys: vec![TicketKey { kid: String::new(), alg: TicketAlg::Hs256, key }],
+            api_keys: vec![Secret::new(self.api_key.clone())],
+            token_ttl_s: 60,
+            single_use: true,
+        }
+    }
+
+    /// The secrets of the nodes that need one.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<NodeSecret> {
+        let secret = |text: &str| Secret::new(text.to_owned());
+        vec![
+            NodeSecret { node: LINK, role: NodeRole::Link, secret: secret(&self.link_secret) },
+            NodeSecret { node: GSLB, role: NodeRole::Gslb, secret: secret(&self.gslb_secret) },
+        ]
+    }
+
+    fn draw() -> anyhow::Result<Self> {
+        let text = || anyhow::Ok(hex::encode(kit::seed::random_bytes::<32>()?));
+        Ok(Self {
+            ticket_key: text()?,
+            api_key: text()?,
+            link_secret: text()?,
+            gslb_secret: text()?,
+        })
+    }
+}
+
+/// Writes a file that only its owner can read; an older one is replaced at once.
+///
+/// # Errors
+/// When the folder cannot be written.
+pub fn write_private(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let fresh = path.with_extension("new");
+    let name = || format!("cannot write {}", path.display());
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = options.open(&fresh).with_context(name)?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).with_context(name)?;
+    fs::rename(&fresh, path).with_context(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn an_identity_is_drawn_once_and_private() {
+        let data = tempfile::tempdir().unwrap();
+
+        let first = Identity::load_or_create(data.path()).unwrap();
+        let second = Identity::load_or_create(data.path()).unwrap();
+
+        assert_eq!(first.ticket_key, second.ticket_key);
+        assert_ne!(first.ticket_key, first.api_key);
+        let mode = fs::metadata(data.path().join("identity.json")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}

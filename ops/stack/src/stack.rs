@@ -1,0 +1,316 @@
+//! All services of one unit in one process, wired together and run.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use broadcaster::store::{Directory, SegmentStore};
+use bus::{Bus, MemoryBus};
+use channel::{ClientTls, DevCerts};
+use kit::clock::Clock;
+use kit::health::Health;
+use kit::http::{Plain, Server};
+use kit::meter::Meter;
+use kit::quota::MemoryQuota;
+use kit::seed::derive;
+use kit::task::Tasks;
+use proto::address::Address;
+use serde::Serialize;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::identity::Identity;
+
+/// The disk keeps at least this much free: segments stop before it is full.
+const FREE_BYTES_MIN: u64 = 256 * 1024 * 1024;
+/// Keys of the embedded quota: a room's lanes and its flow.
+const QUOTA_KEYS_MAX: usize = 100_000;
+/// Longest time for one service to end.
+const DRAIN_MAX: Duration = Duration::from_secs(10);
+
+/// All services, bound and not yet serving.
+#[derive(Debug)]
+pub struct Stack {
+    addrs: Addrs,
+    parts: Shared,
+    identity: Identity,
+    trust: Trust,
+    auth: auth::Service,
+    gslb: gslb::Service,
+    chatserver: chatserver::Service,
+    broadcaster: broadcaster::Service,
+    link: link::Service,
+    admin: TcpListener,
+}
+
+/// What all services of the process share.
+#[derive(Clone, Debug)]
+pub struct Shared {
+    /// Time; stepping it steps every service's.
+    pub clock: Clock,
+    /// Metrics.
+    pub meter: Meter,
+    /// Health.
+    pub health: Health,
+    /// The bus of everything that is global, and of the unit.
+    pub bus: Arc<dyn Bus>,
+}
+
+/// Whom clients believe.
+#[derive(Clone, Debug)]
+pub struct Trust {
+    /// The development authority's certificate.
+    pub ca_pem: String,
+    /// The same, ready for use.
+    pub tls: ClientTls,
+}
+
+/// Where everything listens.
+#[derive(Clone, Debug, Serialize)]
+pub struct Addrs {
+    /// `POST` here to enter.
+    pub enter: String,
+    /// Where viewers connect; `enter` hands these out.
+    pub link: Vec<Address>,
+    /// Base of the segments, before `/dm/1/…`.
+    pub origin: String,
+    /// Base of the business API.
+    pub api: String,
+    /// Base of `/metrics`, `/livez`, `/readyz`.
+    pub metrics: String,
+    /// Base of the auth service.
+    pub auth: String,
+}
+
+impl Stack {
+    /// Binds every service, in the order in which they need each other's addresses.
+    ///
+    /// # Errors
+    /// Says what could not be opened, read or bound.
+    pub async fn bind(mut config: Config, clock: Clock, seed: u64) -> anyhow::Result<Self> {
+        std::fs::create_dir_all(&config.data)
+            .with_context(|| format!("cannot make the folder {}", config.data.display()))?;
+        let identity = Identity::load_or_create(&config.data)?;
+        config.embed(&identity);
+        let certs = DevCerts::load_or_create(&config.data.join("tls"), &[])?;
+        let trust = Trust { ca_pem: certs.ca_pem.clone(), tls: certs.client()? };
+        let parts = Shared {
+            bus: MemoryBus::new(clock.clone(), bus::memory::Limits::default()),
+            clock,
+            meter: Meter::new(),
+            health: Health::default(),
+        };
+        let apps: Arc<[_]> = config.app.clone().into();
+        let nodes: Arc<[_]> = config.node.clone().into();
+
+        let auth = auth::Service::bind(
+            config.auth.clone(),
+            auth::Parts {
+                clock: parts.clock.clone(),
+                meter: parts.meter.clone(),
+                health: parts.health.clone(),
+                global_bus: Arc::clone(&parts.bus),
+                nodes: Arc::clone(&nodes),
+                apps: Arc::clone(&apps),
+                tls: Some(certs.server(&[b"h2", b"http/1.1"])?),
+            },
+        )
+        .await?;
+        let auth_url = format!("https://{}", auth.addr());
+        config.gslb.auth_url.clone_from(&auth_url);
+        config.link.auth_url.clone_from(&auth_url);
+
+        let gslb = gslb::Service::bind(
+            config.gslb.clone(),
+            gslb::Parts {
+                clock: parts.clock.clone(),
+                meter: parts.meter.clone(),
+                health: parts.health.clone(),
+                seed: derive(seed, "gslb"),
+                apps: Arc::clone(&apps),
+                nodes,
+                global_bus: Arc::clone(&parts.bus),
+                load_table: gslb::MemoryTable::new(),
+                auth_tls: trust.tls.clone(),
+                tls: None,
+            },
+        )
+        .await?;
+        config.link.collectors = gslb.collector_addr().iter().map(SocketAddr::to_string).collect();
+
+        let chatserver = bind_chatserver(&config, &parts, apps, seed).await?;
+        let broadcaster = bind_broadcaster(&config, &parts, seed).await?;
+        let link = link::Service::bind(
+            config.link.clone(),
+            link::Parts {
+                clock: parts.clock.clone(),
+                meter: parts.meter.clone(),
+                health: parts.health.clone(),
+                seed: derive(seed, "link"),
+                global_bus: Arc::clone(&parts.bus),
+                unit_bus: Arc::clone(&parts.bus),
+                auth_tls: trust.tls.clone(),
+                tls: Some(certs.server(&[])?),
+            },
+        )
+        .await?;
+        let admin = listen(config.admin.listen).await?;
+        let addrs = Addrs {
+            enter: format!("http://{}/v1/enter", gslb.addr()),
+            link: link.addrs(),
+            origin: broadcaster.base(),
+            api: format!("http://{}", chatserver.addr()),
+            metrics: format!("http://{}", admin.local_addr()?),
+            auth: auth_url,
+        };
+        Ok(Self { addrs, parts, identity, trust, auth, gslb, chatserver, broadcaster, link, admin })
+    }
+
+    /// Where everything listens.
+    #[must_use]
+    pub const fn addrs(&self) -> &Addrs {
+        &self.addrs
+    }
+
+    /// Clock, metrics, health and bus of the process.
+    #[must_use]
+    pub const fn shared(&self) -> &Shared {
+        &self.parts
+    }
+
+    /// The demonstration's secrets.
+    #[must_use]
+    pub const fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Whom clients believe.
+    #[must_use]
+    pub const fn trust(&self) -> &Trust {
+        &self.trust
+    }
+
+    /// Serves until `shutdown`, then drains: first the links, last the auth service, so that what
+    /// a viewer said last is still carried to the end.
+    ///
+    /// # Errors
+    /// The first service that failed ends all.
+    pub async fn run(self, shutdown: CancellationToken) -> anyhow::Result<()> {
+        let mut services: Vec<Running> = Vec::new();
+        let Self { parts, auth, gslb, chatserver, broadcaster, link, admin, .. } = self;
+        services.push(Running::start("admin", |stop| serve_admin(admin, parts, stop)));
+        services.push(Running::start("auth", |stop| auth.run(stop)));
+        services.push(Running::start("gslb", |stop| gslb.run(stop)));
+        services.push(Running::start("broadcaster", |stop| broadcaster.run(stop)));
+        services.push(Running::start("chatserver", |stop| chatserver.run(stop)));
+        services.push(Running::start("link", |stop| link.run(stop)));
+
+        let first = tokio::select! {
+            () = shutdown.cancelled() => Ok(()),
+            ended = first_to_end(&mut services) => ended,
+        };
+
+        let mut ended = first;
+        while let Some(service) = services.pop() {
+            ended = ended.and(service.stop().await);
+        }
+        ended
+    }
+}
+
+/// One service, running with its own end.
+struct Running {
+    name: &'static str,
+    stop: CancellationToken,
+    tasks: Tasks,
+}
+
+impl Running {
+    fn start<F>(name: &'static str, run: impl FnOnce(CancellationToken) -> F) -> Self
+    where
+        F: Future<Output = anyhow::Result<()>> + Send + 'static,
+    {
+        let stop = CancellationToken::new();
+        let mut tasks = Tasks::default();
+        tasks.spawn(name, run(stop.clone()));
+        Self { name, stop, tasks }
+    }
+
+    async fn stop(self) -> anyhow::Result<()> {
+        self.stop.cancel();
+        let ended = kit::shutdown::drain(self.tasks, DRAIN_MAX).await;
+        ended.with_context(|| format!("{} did not end well", self.name))
+    }
+}
+
+/// Waits until a service ends that was not told to.
+async fn first_to_end(services: &mut [Running]) -> anyhow::Result<()> {
+    let waits = services.iter_mut().map(|it| {
+        Box::pin(async {
+            let ended = it.tasks.next().await.unwrap_or(Ok(()));
+            let name = it.name;
+            match ended {
+                Ok(()) => Err(anyhow::anyhow!("{name} ended by itself")),
+                Err(error) => Err(error.context(format!("{name} failed"))),
+            }
+        })
+    });
+    futures_util::future::select_all(waits).await.0
+}
+
+async fn bind_chatserver(
+    config: &Config,
+    parts: &Shared,
+    apps: Arc<[auth_core::app::App]>,
+    seed: u64,
+) -> anyhow::Result<chatserver::Service> {
+    let rooms = chatserver::store::RedbStore::open(&config.data.join("rooms.redb"))?;
+    let parts = chatserver::Parts {
+        clock: parts.clock.clone(),
+        meter: parts.meter.clone(),
+        health: parts.health.clone(),
+        seed: derive(seed, "chatserver"),
+        apps,
+        global_bus: Arc::clone(&parts.bus),
+        unit_bus: Arc::clone(&parts.bus),
+        room_store: Arc::new(rooms),
+        quota: Arc::new(MemoryQuota::new(QUOTA_KEYS_MAX)),
+    };
+    chatserver::Service::bind(config.chatserver.clone(), parts).await
+}
+
+async fn bind_broadcaster(
+    config: &Config,
+    parts: &Shared,
+    seed: u64,
+) -> anyhow::Result<broadcaster::Service> {
+    let store: Arc<dyn SegmentStore> =
+        Arc::new(Directory::open(&config.data.join("segments"), FREE_BYTES_MIN)?);
+    let parts = broadcaster::Parts {
+        clock: parts.clock.clone(),
+        meter: parts.meter.clone(),
+        health: parts.health.clone(),
+        seed: derive(seed, "broadcaster"),
+        global_bus: Arc::clone(&parts.bus),
+        unit_buses: BTreeMap::from([(config.link.unit, Arc::clone(&parts.bus))]),
+        stores: vec![store],
+    };
+    broadcaster::Service::bind(config.broadcaster.clone(), parts).await
+}
+
+pub(crate) async fn listen(addr: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(addr).await.with_context(|| format!("cannot listen on {addr}"))
+}
+
+async fn serve_admin(
+    listener: TcpListener,
+    parts: Shared,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let router = kit::admin::router(parts.meter.clone(), parts.health);
+    let server = Server::new(kit::http::Limits::default(), &parts.meter, "admin");
+    server.serve(listener, Plain, router, stop).await
+}
