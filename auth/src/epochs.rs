@@ -97,7 +97,7 @@ impl Driver {
         let mut read = Ok(());
         loop {
             if next >= end {
-                self.epochs.handle(&Input::CaughtUp, self.now());
+                self.epochs.handle(&Input::CaughtUp);
             }
             self.tick()?;
             let published = self.publish().await;
@@ -116,8 +116,7 @@ impl Driver {
     }
 
     fn tick(&mut self) -> anyhow::Result<()> {
-        let now = self.now();
-        self.keys.keyring.write().tick(now.wall);
+        let now = Now { mono: self.keys.clock.mono(), wall: self.keys.clock.wall() };
         self.epochs.tick(now, kit::seed::random_bytes).context("no epoch could be drawn")
     }
 
@@ -143,11 +142,10 @@ impl Driver {
 
     /// Only what comes back from the bus counts: it is what everyone else has, too.
     fn take(&mut self, record: &Record) {
-        let now = self.now();
         match Fact::decode(&record.value) {
             Ok(Fact::Epoch(fact)) => {
-                self.epochs.handle(&Input::Fact(&fact), now);
-                match self.keys.keyring.write().handle(&fact, now.wall) {
+                self.epochs.handle(&Input::Fact(&fact));
+                match self.keys.keyring.write().handle(&fact, self.keys.clock.wall()) {
                     Ok(()) => tracing::info!(epoch = fact.epoch, alg = fact.alg, "epoch published"),
                     Err(KeyError::Outside { .. }) => {}
                     Err(error) => {
@@ -179,10 +177,6 @@ impl Driver {
 
     fn count(&self, metric: Metric) {
         self.keys.meter.counter(metric, &[]).inc();
-    }
-
-    fn now(&self) -> Now {
-        Now { mono: self.keys.clock.mono(), wall: self.keys.clock.wall() }
     }
 }
 

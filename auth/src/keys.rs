@@ -76,8 +76,9 @@ impl Keys {
         if request.addresses.iter().any(|it| it.len() > ADDRESS_BYTES_MAX) {
             return Err(bad(format!("an address of more than {ADDRESS_BYTES_MAX} bytes")));
         }
-        let keyring = self.keyring.read();
-        if keyring.horizon(self.clock.wall()).is_zero() {
+        let now = self.clock.wall();
+        let keyring = self.keyring.read().needed_at(now);
+        if keyring.horizon(now).is_zero() {
             let title = "the running epoch is not known yet";
             let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no_epoch", title);
             return Err(Box::new(problem.retry_after_ms(NOT_READY_RETRY_MS)));

@@ -18,6 +18,11 @@ use crate::token::TTL_S_MAX;
 
 /// A draft that did not come back is put out again after this.
 const RESEND: Duration = Duration::from_secs(1);
+/// Published epochs remembered: 113 days of 600 s, so that a clock that jumps and comes back finds
+/// them.
+const PUBLISHED_MAX: usize = 16_384;
+/// Drafts that may wait to come back; beyond, none is added.
+const DRAFTS_MAX: usize = 256;
 /// The wall clock is looked at this often: it can be stepped, unlike the monotonic one.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -110,8 +115,11 @@ pub enum Input<'a> {
 pub struct Epochs {
     plan: Plan,
     is_caught_up: bool,
-    /// At most those of the window, and as many drafts.
+    /// Epoch and algorithm. Those outside the window stay: it moves with the wall clock, which can
+    /// be stepped, and what was forgotten would be drawn again.
     published: BTreeMap<u32, u8>,
+    /// Published epochs before this one may have been forgotten, so none of them is drawn.
+    floor: u32,
     drafts: BTreeMap<u32, Draft>,
     outputs: VecDeque<EpochFact>,
     look: Mono,
@@ -140,6 +148,7 @@ impl Epochs {
             plan,
             is_caught_up: false,
             published: BTreeMap::new(),
+            floor: 0,
             drafts: BTreeMap::new(),
             outputs: VecDeque::new(),
             look: Mono(0),
@@ -147,14 +156,18 @@ impl Epochs {
     }
 
     /// Takes in what the bus said.
-    pub fn handle(&mut self, input: &Input<'_>, now: Now) {
+    pub fn handle(&mut self, input: &Input<'_>) {
         match input {
             Input::CaughtUp => self.is_caught_up = true,
+            // Numbers of another interval mean other times.
+            Input::Fact(fact) if fact.interval_s != self.plan.interval_s => {}
             Input::Fact(fact) => {
-                let is_ours = fact.interval_s == self.plan.interval_s;
-                if is_ours && self.window(now.wall).contains(&fact.epoch) {
-                    self.published.insert(fact.epoch, fact.alg);
-                    self.drafts.remove(&fact.epoch);
+                self.published.insert(fact.epoch, fact.alg);
+                self.drafts.remove(&fact.epoch);
+                if self.published.len() > PUBLISHED_MAX
+                    && let Some((forgotten, _)) = self.published.pop_first()
+                {
+                    self.floor = forgotten.saturating_add(1);
                 }
             }
         }
@@ -172,20 +185,18 @@ impl Epochs {
             return Ok(());
         }
         let window = self.window(now.wall);
-        self.published.retain(|epoch, _| window.contains(epoch));
-        self.drafts.retain(|epoch, _| window.contains(epoch));
-        for epoch in window {
-            if self.published.contains_key(&epoch) {
-                continue;
-            }
-            if !self.drafts.contains_key(&epoch) {
+        for epoch in window.clone() {
+            let is_known = self.published.contains_key(&epoch) || self.drafts.contains_key(&epoch);
+            if !is_known && self.drafts.len() < DRAFTS_MAX {
                 let fact = self.draft(epoch, &draw()?);
                 self.drafts.insert(epoch, Draft { fact, resend: now.mono });
             }
         }
-        for draft in self.drafts.values_mut().filter(|it| it.resend <= now.mono) {
-            draft.resend = now.mono + RESEND;
-            self.outputs.push_back(draft.fact.clone());
+        for (epoch, draft) in &mut self.drafts {
+            if window.contains(epoch) && draft.resend <= now.mono {
+                draft.resend = now.mono + RESEND;
+                self.outputs.push_back(draft.fact.clone());
+            }
         }
         Ok(())
     }
@@ -221,6 +232,7 @@ impl Epochs {
 
     fn window(&self, now: Wall) -> std::ops::RangeInclusive<u32> {
         let current = epoch_of(now, self.plan.interval_s);
-        current.saturating_sub(1)..=current.saturating_add(self.plan.ahead)
+        let last = current.saturating_add(self.plan.ahead);
+        current.saturating_sub(1).max(self.floor)..=last
     }
 }

@@ -23,8 +23,11 @@ use crate::token::{self, Claims, KeyName, KeySource, NoKey};
 
 pub use link::{LinkKeyring, TOKEN_KEYS_MAX};
 
-/// Farthest epoch ahead that is kept; a fact beyond it is refused.
+/// Farthest epoch ahead that anybody plans or needs.
 pub const AHEAD_MAX: u32 = 16;
+/// Epochs kept. More than are needed at a time, so that a clock that jumps and comes back, or a
+/// fact from such a time, does no harm.
+pub const EPOCHS_MAX: usize = 64;
 /// Masters that can be in use at once: the newest, and those whose epochs still run.
 pub const MASTERS_MAX: usize = 8;
 
@@ -51,8 +54,8 @@ pub enum KeyError {
         /// Number found.
         alg: u8,
     },
-    /// Too old or too far ahead to be kept.
-    #[error("epoch {epoch} is outside what is kept around epoch {current}")]
+    /// Farther from now than the [`EPOCHS_MAX`] that are kept.
+    #[error("epoch {epoch} is too far from epoch {current} to be kept")]
     Outside {
         /// Epoch found.
         epoch: u32,
@@ -150,12 +153,10 @@ impl Keyring {
     }
 
     /// Takes the public fact of an epoch; a newer fact of the same epoch replaces it, as on the bus.
+    ///
+    /// Beyond [`EPOCHS_MAX`] the epoch that is farthest from `now` gives way.
     pub fn handle(&mut self, fact: &EpochFact, now: Wall) -> Result<(), KeyError> {
         self.check_interval(fact.interval_s)?;
-        let current = epoch_of(now, self.interval_s);
-        if !self.kept(current).contains(&fact.epoch) {
-            return Err(KeyError::Outside { epoch: fact.epoch, current });
-        }
         let alg = Alg::from_code(fact.alg).ok_or(KeyError::Alg { alg: fact.alg })?;
         let random = *from_hex(&fact.random).ok_or(KeyError::Hex)?;
         if fact.kids.len() > MASTERS_MAX {
@@ -163,14 +164,24 @@ impl Keyring {
         }
         let keys = derive(&self.masters, &random, &fact.kids);
         self.epochs.insert(fact.epoch, Epoch { alg, random, kids: fact.kids.clone(), keys });
-        self.tick(now);
+        let current = epoch_of(now, self.interval_s);
+        if self.epochs.len() > EPOCHS_MAX && self.forget_farthest(current) == Some(fact.epoch) {
+            return Err(KeyError::Outside { epoch: fact.epoch, current });
+        }
         Ok(())
     }
 
-    /// Forgets epochs that nothing valid refers to any more.
-    pub fn tick(&mut self, now: Wall) {
-        let kept = self.kept(epoch_of(now, self.interval_s));
-        self.epochs.retain(|epoch, _| kept.contains(epoch));
+    /// The same masters with only the epochs that a link can need at `now`.
+    #[must_use]
+    pub fn needed_at(&self, now: Wall) -> Self {
+        let current = epoch_of(now, self.interval_s);
+        let oldest = current.saturating_sub(epochs_back(self.interval_s));
+        let epochs = self.epochs.range(oldest..=current.saturating_add(AHEAD_MAX));
+        Self {
+            interval_s: self.interval_s,
+            masters: self.masters.clone(),
+            epochs: epochs.map(|(epoch, it)| (*epoch, it.clone())).collect(),
+        }
     }
 
     /// How long tokens can be minted without another fact; zero when they cannot be now.
@@ -198,7 +209,8 @@ impl Keyring {
         Ok(token::mint(claims, &key))
     }
 
-    /// Everything a link may hold: its own addresses' keys for `apps`, and its unit's resume keys.
+    /// Everything a link may hold: its own addresses' keys for `apps`, and its unit's resume keys, of
+    /// every epoch kept; see [`Keyring::needed_at`].
     #[must_use]
     pub fn link_keys(&self, unit: UnitId, addresses: &[String], apps: &[AppId]) -> LinkKeys {
         let mut tokens = Vec::new();
@@ -237,9 +249,13 @@ impl Keyring {
         Ok(())
     }
 
-    fn kept(&self, current: u32) -> std::ops::RangeInclusive<u32> {
-        let back = epochs_back(self.interval_s);
-        current.saturating_sub(back)..=current.saturating_add(AHEAD_MAX)
+    fn forget_farthest(&mut self, current: u32) -> Option<u32> {
+        let (oldest, _) = self.epochs.first_key_value()?;
+        let (newest, _) = self.epochs.last_key_value()?;
+        let is_oldest = oldest.abs_diff(current) > newest.abs_diff(current);
+        let (epoch, _) =
+            if is_oldest { self.epochs.pop_first()? } else { self.epochs.pop_last()? };
+        Some(epoch)
     }
 }
 

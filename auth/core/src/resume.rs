@@ -1,5 +1,5 @@
-//! The resume ticket: a sealed proof of an earlier login, good for ten minutes at any link of the
-//! unit. Only links can read it, and only those of the same unit.
+//! The resume ticket: a sealed proof of an earlier login, good at any link of the unit until ten
+//! minutes after the token that began it. Only links can read it, and only those of the same unit.
 //!
 //! ```text
 //! "dmr1." base64url(ver u8=1 | kid u8 | epoch u32 | nonce[12] | AES-256-GCM(claims))
@@ -42,8 +42,10 @@ const _: () = assert!(PREFIX.len() + RAW_BYTES_MAX.div_ceil(3) * 4 <= TOKEN_BYTE
 pub struct Claims {
     /// Whose.
     pub app: AppId,
-    /// When the session's permission was issued (a token's `iat`, handed on from ticket to
-    /// ticket) or the ticket was sealed: kicks after it refuse the ticket. Seconds since 1970.
+    /// When the permission behind it was issued: the `iat` of the token that began the chain, handed
+    /// on unchanged from ticket to ticket. The life counts from there, and kicks after it refuse;
+    /// a later time would let a viewer pass who logged in just before the link heard of the kick.
+    /// Seconds since 1970.
     pub iat_s: u32,
     /// Bits of [`crate::token::flag`].
     pub flags: u8,

@@ -9,6 +9,8 @@ use proto::time::Wall;
 
 /// How long a not-before counts: nothing that was issued earlier lives longer.
 pub const NOT_BEFORE_LIFE: Duration = crate::ticket::LIFE_MAX;
+/// Kept so much longer than it counts: a clock that is ahead for a while forgets nothing.
+const SLACK: Duration = Duration::from_secs(24 * 60 * 60);
 /// Void ranges of epochs kept; an operator declares one after a theft.
 const VOID_RANGES_MAX: usize = 64;
 
@@ -82,8 +84,8 @@ impl Revocations {
 
     /// Forgets what does not count any more.
     pub fn tick(&mut self, now: Wall) {
-        self.kicks.forget_before(now - NOT_BEFORE_LIFE);
-        self.bans.forget_before(now);
+        self.kicks.forget_before(now - NOT_BEFORE_LIFE - SLACK);
+        self.bans.forget_before(now - SLACK);
     }
 
     /// Whether the viewer was kicked from one of `rooms` after something was issued at `issued`.
@@ -120,10 +122,12 @@ impl Revocations {
     }
 
     fn kick(&mut self, subject: Subject, not_before: Wall, now: Wall) {
-        if not_before + NOT_BEFORE_LIFE < now {
+        if not_before + NOT_BEFORE_LIFE + SLACK < now {
             return;
         }
-        self.kicks.put(subject, not_before);
+        // Two chatservers' clocks differ a little: what is refused stays refused.
+        let known = self.kicks.at.get(&subject).copied().unwrap_or_default();
+        self.kicks.put(subject, not_before.max(known));
         if self.kicks.at.len() > self.entries_max {
             let oldest = self.kicks.pop_first().unwrap_or_default();
             self.floor = self.floor.max(oldest);
@@ -131,7 +135,7 @@ impl Revocations {
     }
 
     fn ban(&mut self, subject: Subject, until: Wall, now: Wall) {
-        if until <= now {
+        if until + SLACK <= now {
             self.bans.remove(&subject);
             return;
         }
@@ -217,14 +221,24 @@ mod tests {
     }
 
     #[test]
-    fn a_kick_is_kept_as_long_as_a_ticket_lives() {
+    fn a_second_kick_does_not_take_back_the_first() {
+        let mut revocations = Revocations::new(10);
+
+        revocations.handle(&kick("u", Wall(5_000)), Wall(5_000));
+        revocations.handle(&kick("u", Wall(4_000)), Wall(5_000));
+
+        assert!(revocations.is_kicked(APP, &[room("r")], &viewer("u"), Wall(4_500)));
+    }
+
+    #[test]
+    fn a_kick_is_kept_a_day_longer_than_a_ticket_lives() {
         let mut revocations = Revocations::new(10);
         revocations.handle(&kick("u", Wall(5_000)), Wall(5_000));
 
-        revocations.tick(Wall(5_000) + NOT_BEFORE_LIFE);
+        revocations.tick(Wall(5_000) + NOT_BEFORE_LIFE + SLACK);
         assert_eq!(revocations.len(), 1);
 
-        revocations.tick(Wall(5_001) + NOT_BEFORE_LIFE);
+        revocations.tick(Wall(5_001) + NOT_BEFORE_LIFE + SLACK);
         assert!(revocations.is_empty());
     }
 

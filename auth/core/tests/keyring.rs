@@ -69,16 +69,36 @@ fn new_masters_serve_the_epochs_that_are_known() {
 }
 
 #[test]
-fn old_epochs_are_forgotten_when_nothing_can_need_them() {
+fn a_link_gets_the_epochs_it_can_need_and_no_others() {
     let mut keyring = keyring(&[0]);
-    keyring.handle(&fact(EPOCH), at(EPOCH, 0)).unwrap();
-    let has_key = |keyring: &Keyring| keyring.minting_key(APP, &link_id("a:1"), EPOCH).is_ok();
+    for epoch in EPOCH - 5..=EPOCH + 20 {
+        keyring.handle(&fact(epoch), at(EPOCH, 0)).unwrap();
+    }
 
-    keyring.tick(at(EPOCH + 1, 599));
-    assert!(has_key(&keyring));
+    let needed = keyring.needed_at(at(EPOCH, 599));
 
-    keyring.tick(at(EPOCH + 2, 0));
-    assert!(!has_key(&keyring));
+    let keys = needed.link_keys(UnitId(1), &["a:1".to_owned()], &[APP]);
+    let epochs: Vec<u32> = keys.tokens.iter().map(|it| it.epoch).collect();
+    assert_eq!(epochs, (EPOCH - 1..=EPOCH + AHEAD_MAX).collect::<Vec<_>>());
+    assert_eq!(needed.link_keys_count(3, 2), epochs.len() * 6);
+}
+
+#[test]
+fn epochs_far_from_now_give_way() {
+    let mut keyring = keyring(&[0]);
+    let now = at(EPOCH, 0);
+    let last = EPOCH + 6;
+    for epoch in EPOCH - 200..=last {
+        keyring.handle(&fact(epoch), now).unwrap();
+    }
+    let far = fact(u32::MAX);
+
+    let outside = keyring.handle(&far, now);
+
+    assert_eq!(outside, Err(KeyError::Outside { epoch: far.epoch, current: EPOCH }));
+    let kept = |epoch| keyring.minting_key(APP, &link_id("a:1"), epoch).is_ok();
+    assert!((last - 63..=last).all(kept));
+    assert!(!kept(last - 64));
 }
 
 #[test]
@@ -94,7 +114,6 @@ fn facts_that_cannot_be_used_are_refused() {
     let mut check = |fact: EpochFact, expected| {
         assert_eq!(keyring.handle(&fact, at(EPOCH, 0)), Err(expected));
     };
-    let outside = |epoch| KeyError::Outside { epoch, current: EPOCH };
 
     let found = 300;
     check(
@@ -104,9 +123,6 @@ fn facts_that_cannot_be_used_are_refused() {
     check(EpochFact { alg: 4, ..fact(EPOCH) }, KeyError::Alg { alg: 4 });
     check(EpochFact { random: "00".to_owned(), ..fact(EPOCH) }, KeyError::Hex);
     check(EpochFact { kids: vec![0; 9], ..fact(EPOCH) }, KeyError::TooManyMasters { masters: 9 });
-    check(fact(EPOCH - 2), outside(EPOCH - 2));
-    check(fact(EPOCH + AHEAD_MAX + 1), outside(EPOCH + AHEAD_MAX + 1));
-    check(fact(u32::MAX), outside(u32::MAX));
 }
 
 #[test]
