@@ -2,7 +2,7 @@
 //!
 //! A [`Room`] is the machine a shell drives: items go in, flushes, seals and fates come out.
 //! It is put together from a [`Scheduler`] (what fits), a [`Timeline`] (when, and in which slot)
-//! and a [`Thermostat`] (push or segments). [`pack`] turns a sealed slot into bytes.
+//! and a [`Thermostat`] (push or segments). [`pack()`] turns a sealed slot into bytes.
 #![deny(missing_docs)]
 
 pub mod budget;

@@ -1,0 +1,10 @@
+//! A whole broadcaster over the memory bus, a directory and real HTTP.
+#![expect(clippy::unwrap_used, reason = "a test's helpers may fail as the test does")]
+#![expect(clippy::wildcard_enum_match_arm, reason = "a test picks the one event it waits for")]
+
+mod faults;
+mod flow;
+mod get;
+mod origin;
+mod stage;
+mod takeover;
