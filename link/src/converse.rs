@@ -15,7 +15,7 @@ use link_core::framing::Framing;
 use link_core::outbox::Outbox;
 use link_core::session::{Input, Session};
 use proto::close::CloseCode;
-use proto::frame::Close;
+use proto::frame::{Close, Control};
 use proto::time::Mono;
 use tokio::time::Sleep;
 
@@ -47,8 +47,8 @@ pub(crate) struct Conversation {
     write_by: Option<Mono>,
     /// Set when the session is over: until when its last bytes may be written.
     closing: Option<Mono>,
-    /// Empty between two steps; kept for its memory while it is filled.
-    blocks: Vec<Bytes>,
+    /// To be said right after the answer to a join.
+    news: Vec<Control>,
 }
 
 impl Conversation {
@@ -73,7 +73,7 @@ impl Conversation {
             exporter,
             write_by: None,
             closing: None,
-            blocks: Vec::new(),
+            news: Vec::new(),
         }
     }
 
@@ -126,7 +126,7 @@ impl Conversation {
                 }
                 Found::Ping(content) => {
                     if self.closing.is_none() && self.io.unsent_bytes() < PONG_BYTES_MAX {
-                        self.io.send(&mut vec![pong_frame(&content)]);
+                        self.hand_over(vec![pong_frame(&content)]);
                     }
                     Input::Heard
                 }
@@ -180,22 +180,27 @@ impl Conversation {
         if self.closing.is_some() || !self.io.is_sent() {
             return;
         }
-        self.outbox.take_own(&mut self.blocks);
+        let mut blocks = Vec::new();
+        self.outbox.take_own(&mut blocks);
         for room in &self.presence.seats {
-            match room.read(|ring| self.outbox.take(ring, &mut self.blocks)) {
+            match room.read(|ring| self.outbox.take(ring, &mut blocks)) {
                 Ok(taken) => self.node.counts.skipped.inc_by(u64::from(taken.skipped)),
                 Err(_) => {
-                    self.blocks.clear();
                     self.slow();
                     return self.act();
                 }
             }
         }
-        if !self.blocks.is_empty() {
-            self.io.send(&mut self.blocks);
-            self.write_by = Some(self.node.clock.mono() + ms(self.node.config.write_ms_max));
+        self.hand_over(blocks);
+    }
+
+    /// Gives blocks to the socket; from now on it must take some.
+    fn hand_over(&mut self, blocks: Vec<Bytes>) {
+        if !blocks.is_empty() {
+            let by = self.node.clock.mono() + ms(self.node.config.write_ms_max);
+            self.write_by.get_or_insert(by);
+            self.io.send(blocks);
         }
-        self.blocks.shrink_to(0);
     }
 
     fn deadline(&self) -> Mono {
@@ -232,11 +237,12 @@ impl Conversation {
         self.node.counts.close(code);
         self.closing = Some(self.node.clock.mono() + FAREWELL_MAX);
         self.write_by = None;
-        self.outbox.take_own(&mut self.blocks);
+        let mut blocks = Vec::new();
+        self.outbox.take_own(&mut blocks);
         if self.listener.framing == Framing::WebSocket {
-            self.blocks.push(Bytes::copy_from_slice(&close_frame(code)));
+            blocks.push(Bytes::copy_from_slice(&close_frame(code)));
         }
-        self.io.send(&mut self.blocks);
+        self.io.send(blocks);
         self.presence.depart();
     }
 }

@@ -1,6 +1,7 @@
 //! Ending many sessions without sending them all to the next node at once.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use proto::close::CloseCode;
@@ -12,6 +13,13 @@ use crate::node::Node;
 
 /// Shortest pause between two groups of sessions.
 const STEP: Duration = Duration::from_millis(10);
+
+/// Lets the load reports say first that the node drains, so that nobody is sent back to it.
+pub(crate) async fn announce(node: &Node) {
+    node.traffic.draining.store(true, Ordering::Relaxed);
+    node.traffic.changed.notify_one();
+    node.clock.sleep(ms(node.config.report_ms_min) * 2).await;
+}
 
 /// Tells every session to end, evenly spread over `window_ms`, each to come back at a time of its
 /// own within as much again.

@@ -66,11 +66,11 @@ impl Io {
     }
 
     /// Adds blocks to be written.
-    pub(crate) fn send(&mut self, blocks: &mut Vec<Bytes>) {
+    pub(crate) fn send(&mut self, blocks: Vec<Bytes>) {
         let bytes: usize = blocks.iter().map(Bytes::len).sum();
         self.unsent_bytes += bytes;
         self.counts.outbox_bytes.add(signed(bytes));
-        self.unsent.extend(blocks.drain(..));
+        self.unsent.extend(blocks);
     }
 
     /// Gives up what is not yet begun.

@@ -25,7 +25,6 @@ mod wire;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -140,8 +139,7 @@ impl Service {
             Some(ended) = entrances.next() => ended.context("the link cannot go on"),
         };
 
-        node.traffic.draining.store(true, Ordering::Relaxed);
-        node.traffic.changed.notify_one();
+        drain::announce(&node).await;
         shut.cancel();
         drain::close_all(&node, CloseCode::Draining, node.config.drain_ms).await;
         entrances.join().await?;

@@ -7,14 +7,13 @@ use kit::clock::Clock;
 use link_core::Now;
 use link_core::bucket::Rate;
 use link_core::departures::{Departure, Departures};
+use link_core::entry::{self, Entry};
 use link_core::hub::{Hub, Member};
-use link_core::resume;
 use link_core::ring::{Cursor, Limits, Reading};
 use parking_lot::Mutex;
 use proto::close::CloseCode;
-use proto::envelope::Act;
-use proto::frame::{Join, JoinOutcome, Joined, Path, Resumed};
-use proto::heat::Heat;
+use proto::envelope::{Act, UplinkEntry};
+use proto::frame::{Control, Join, JoinOutcome, Joined, Path};
 use proto::id::{RoomId, SessionId};
 use proto::time::Wall;
 use rand::rngs::StdRng;
@@ -50,6 +49,14 @@ pub(crate) struct Node {
     next_session: AtomicU64,
 }
 
+/// A session's place in a room.
+pub(crate) struct Seat {
+    pub(crate) room: Arc<Room>,
+    pub(crate) cursor: Cursor,
+    /// To be said right after the answer.
+    pub(crate) news: Option<Control>,
+}
+
 /// What load reports tell.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
@@ -69,7 +76,7 @@ impl Node {
             kept_bytes_max: config.ring_bytes_max / KEPT_SHARE,
             keep: ms(config.ring_ms),
         };
-        // A second's worth at once: a mass disconnect is told over several seconds.
+        // A tenth of a second's worth at once: a mass disconnect is told evenly.
         let pace = Rate { burst: config.leaves_per_s / 10, per_s: config.leaves_per_s };
         Self {
             door: Door::new(config.replays_max, config.revocations_max),
@@ -113,12 +120,13 @@ impl Node {
         promoted: bool,
         join: &Join,
         mailbox: &Arc<Mailbox>,
-    ) -> (Joined, Option<(Arc<Room>, Cursor)>) {
+    ) -> (Joined, Option<Seat>) {
+        let room = join.room.clone();
         match self.try_join(member, promoted, join, mailbox) {
-            Ok((outcome, seat)) => (Joined { room: join.room.clone(), outcome }, Some(seat)),
+            Ok((outcome, seat)) => (Joined { room, outcome }, Some(seat)),
             Err(code) => {
                 let outcome = JoinOutcome::Refused { code, retry_after_ms: 0 };
-                (Joined { room: join.room.clone(), outcome }, None)
+                (Joined { room, outcome }, None)
             }
         }
     }
@@ -129,47 +137,30 @@ impl Node {
         promoted: bool,
         join: &Join,
         mailbox: &Arc<Mailbox>,
-    ) -> Result<(JoinOutcome, (Arc<Room>, Cursor)), CloseCode> {
+    ) -> Result<(JoinOutcome, Seat), CloseCode> {
         if self.door.is_banned(member, &join.room, self.clock.wall()) {
             return Err(CloseCode::Banned);
         }
         let room = self.rooms.find(&join.room).ok_or(CloseCode::NoRoom)?;
-        self.hub.lock().join(member, &join.room).map_err(|it| it.code())?;
+        let people = {
+            let mut hub = self.hub.lock();
+            hub.join(member, &join.room).map_err(|it| it.code())?;
+            hub.people(&join.room)
+        };
         self.departures.lock().cancel(member.session, &join.room);
         let reading = match join.path {
             Path::Push if promoted => Reading::Promoted,
             Path::Push | Path::Auto => Reading::Auto,
             Path::Segments => Reading::Segments,
         };
-        let (cursor, outcome) = room.listen(member.session, reading, mailbox, |ring| {
-            let heat = ring.heat();
-            let path = match (reading, heat) {
-                (Reading::Promoted, _) | (Reading::Auto, Heat::Cold) => Path::Push,
-                (Reading::Auto, Heat::Hot) | (Reading::Segments, _) => Path::Segments,
-            };
-            let (resumed, cursor) = match join.resume {
-                Some(place) if path == Path::Push => {
-                    let plan = resume::plan(ring, place, reading);
-                    (plan.resumed, plan.cursor)
-                }
-                Some(_) | None => (Resumed::Fresh, ring.cursor(reading)),
-            };
-            let latest = ring.latest();
-            let online = ring.people();
-            (cursor, JoinOutcome::In { heat, path, resumed, latest, online })
+        let (entry, latest, online) = room.listen(member.session, reading, mailbox, |ring| {
+            (entry::enter(ring, join.resume, reading), ring.latest(), ring.people())
         });
-        Ok((self.with_people(outcome, &join.room), (room, cursor)))
-    }
-
-    /// The room's people in all are known from its heat only; until then, those here.
-    fn with_people(&self, outcome: JoinOutcome, room: &RoomId) -> JoinOutcome {
-        let here = self.hub.lock().people(room);
-        match outcome {
-            JoinOutcome::In { heat, path, resumed, latest, online } => {
-                JoinOutcome::In { heat, path, resumed, latest, online: online.max(here) }
-            }
-            JoinOutcome::Refused { .. } => outcome,
-        }
+        let Entry { heat, path, resumed, news, cursor } = entry;
+        // The people in all are known from the room's heat only; until then, those here.
+        let online = online.max(people);
+        let outcome = JoinOutcome::In { heat, path, resumed, latest, online };
+        Ok((outcome, Seat { room, cursor, news }))
     }
 
     /// Takes a session out of a room; the chatservers are told in due course.
@@ -205,7 +196,7 @@ impl Node {
             let Some(Departure { member, room }) = self.departures.lock().poll(now.mono) else {
                 break;
             };
-            let entry = proto::envelope::UplinkEntry {
+            let entry = UplinkEntry {
                 session: member.session,
                 app: member.app,
                 room,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use link_core::ring::{Cursor, Limits, Reading, Ring, Wake};
+use link_core::ring::{Limits, Reading, Ring, Wake};
 use parking_lot::{Mutex, RwLock};
 use proto::id::{RoomId, SessionId};
 
@@ -28,18 +28,17 @@ impl Room {
         change(&mut self.ring.write())
     }
 
-    /// Adds a listener that begins where `begin` says. Nothing is flushed in between.
+    /// Adds a listener and says where it begins. Nothing is flushed in between.
     pub(crate) fn listen<T>(
         &self,
         session: SessionId,
         reading: Reading,
         mailbox: &Arc<Mailbox>,
-        begin: impl FnOnce(&Ring) -> (Cursor, T),
-    ) -> (Cursor, T) {
+        begin: impl FnOnce(&Ring) -> T,
+    ) -> T {
         let ring = self.ring.read();
-        let begun = begin(&ring);
         self.listeners.lock().insert(session, (reading, Arc::clone(mailbox)));
-        begun
+        begin(&ring)
     }
 
     pub(crate) fn forget(&self, session: SessionId) {
@@ -58,7 +57,9 @@ impl Room {
     }
 
     fn is_idle(&self) -> bool {
-        self.listeners.lock().is_empty() && self.read(|it| it.bytes() == 0)
+        // One lock after the other: a listener takes them the other way round.
+        let is_deserted = self.listeners.lock().is_empty();
+        is_deserted && self.read(|it| it.bytes() == 0)
     }
 }
 

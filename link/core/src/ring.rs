@@ -4,6 +4,7 @@
 //! age and by bytes. What must not be missed, protected items and news of the room, lies a second
 //! time in a small ring of its own, from which a session that lags is still served.
 
+mod block;
 mod take;
 
 use std::collections::VecDeque;
@@ -17,7 +18,9 @@ use proto::item::Placed;
 use proto::time::Mono;
 
 use crate::framing::Frames;
+use block::{AUDIENCES, Audience, Block, ByAudience};
 
+pub use block::{Reading, Wake};
 pub(crate) use take::Allowance;
 pub use take::{Cursor, Slow, Taken};
 
@@ -30,81 +33,6 @@ pub struct Limits {
     pub kept_bytes_max: usize,
     /// Age of the oldest block.
     pub keep: Duration,
-}
-
-/// How a session reads a room.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Reading {
-    /// Push while the room is cold, news only while it is hot.
-    Auto,
-    /// Push, whatever the heat.
-    Promoted,
-    /// News only.
-    Segments,
-}
-
-/// Who a block is for.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Audience {
-    /// Every session of the room: news.
-    Everyone = 0,
-    /// Every session on push: a slot of a cold room.
-    Push = 1,
-    /// Sessions that keep the push: a slot of a hot room.
-    Promoted = 2,
-    /// Sessions that come back to push: what [`Audience::Promoted`] had already, when a switch to
-    /// cold was announced after its first slot.
-    Returning = 3,
-}
-
-const AUDIENCES: usize = 4;
-
-/// A count for each [`Audience`].
-type ByAudience = [u64; AUDIENCES];
-
-impl Reading {
-    const fn sees(self, audience: Audience) -> bool {
-        match (self, audience) {
-            (_, Audience::Everyone)
-            | (Self::Auto, Audience::Push | Audience::Returning)
-            | (Self::Promoted, Audience::Push | Audience::Promoted) => true,
-            (Self::Auto, Audience::Promoted)
-            | (Self::Promoted, Audience::Returning)
-            | (Self::Segments, Audience::Push | Audience::Promoted | Audience::Returning) => false,
-        }
-    }
-}
-
-/// Some frames of one event.
-#[derive(Clone, Debug)]
-struct Block {
-    position: u64,
-    audience: Audience,
-    frames: Frames,
-    since: Mono,
-    gen_no: Gen,
-    slot: SlotNo,
-    /// First and last place of its items; none in seals and news.
-    seqs: Option<(Seq, Seq)>,
-    items: u32,
-    /// Those of its items that are not protected.
-    plain: u32,
-    /// Items that are not protected, in all blocks before this one.
-    plain_before: ByAudience,
-}
-
-impl Block {
-    fn bytes(&self) -> usize {
-        self.frames.frame().len()
-    }
-
-    fn last(&self) -> Option<Place> {
-        self.seqs.map(|(_, seq)| Place { gen_no: self.gen_no, seq })
-    }
-
-    fn first(&self) -> Option<Place> {
-        self.seqs.map(|(seq, _)| Place { gen_no: self.gen_no, seq })
-    }
 }
 
 /// The ring.
@@ -154,34 +82,6 @@ pub struct Switch {
     pub gen_no: Gen,
     /// First slot on the new path.
     pub slot: SlotNo,
-}
-
-/// What a push changed, and so who must be woken.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Wake {
-    /// Nothing new.
-    Nobody,
-    /// Sessions that keep the push.
-    Promoted,
-    /// Every session on push.
-    Push,
-    /// Every session.
-    Everyone,
-}
-
-impl Wake {
-    /// Whether a session that reads like this has something new.
-    #[must_use]
-    pub const fn concerns(self, reading: Reading) -> bool {
-        match (self, reading) {
-            (Self::Everyone, _)
-            | (Self::Push, Reading::Auto | Reading::Promoted)
-            | (Self::Promoted, Reading::Promoted) => true,
-            (Self::Nobody, _)
-            | (Self::Push | Self::Promoted, Reading::Segments)
-            | (Self::Promoted, Reading::Auto) => false,
-        }
-    }
 }
 
 impl Ring {
@@ -438,16 +338,6 @@ impl Ring {
                 self.kept_bytes -= block.bytes();
                 self.kept_lost[block.audience as usize] = block.position + 1;
             }
-        }
-    }
-}
-
-impl Audience {
-    const fn wake(self) -> Wake {
-        match self {
-            Self::Everyone => Wake::Everyone,
-            Self::Push | Self::Returning => Wake::Push,
-            Self::Promoted => Wake::Promoted,
         }
     }
 }

@@ -14,10 +14,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use proto::close::CloseCode;
 use proto::envelope::UplinkEntry;
-use proto::frame::{Close, Downlink, Hello, Join, Joined, Login, Refused, Report, Uplink};
+use proto::frame::{Close, Downlink, Join, Joined, Login, Refused, Report, Uplink};
 use proto::id::{AppId, RoomId, SessionId, ViewerId};
 use proto::item::Role;
-use proto::time::{Mono, Wall};
+use proto::time::Mono;
 
 use crate::Now;
 use crate::bucket::Rate;

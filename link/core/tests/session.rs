@@ -182,6 +182,12 @@ fn a_comment_without_permission_is_answered_with_the_reason() {
     guest.handle(frame(&comment(2, "r")), at(100));
     assert_eq!(dropped(&mut guest), (Cid(2), Reason::ReadOnly, 0));
 
+    let mut wordy = open();
+    let Uplink::Comment(long) = comment(4, "r") else { unreachable!() };
+    let long = Comment { text: "a\u{301}".repeat(10_000), ..long };
+    wordy.handle(frame(&Uplink::Comment(long)), at(100));
+    assert_eq!(dropped(&mut wordy), (Cid(4), Reason::TooLong, 0));
+
     let mut gone = open();
     gone.handle(frame(&Uplink::Leave { room: room("r") }), at(100));
     assert_eq!(gone.poll(), Some(Output::Leave(room("r"))));

@@ -14,6 +14,7 @@ use subtle::ConstantTimeEq;
 use super::Conversation;
 use crate::config::{Binder, ms};
 use crate::door::{Pass, Shut};
+use crate::node::Seat;
 use crate::uplink::{BUSY_RETRY_MS, drop_frame};
 
 /// When a sender whose room takes only a share of its comments may try again.
@@ -41,6 +42,11 @@ impl Conversation {
         if self.session.is_open() && self.presence.open() {
             self.io.decoder.allow(UPLINK_FRAME_BYTES_MAX);
             self.exporter = None;
+        }
+        if self.session.is_open() {
+            for news in std::mem::take(&mut self.news) {
+                self.send(&Downlink::Control(news));
+            }
         }
     }
 
@@ -147,9 +153,10 @@ impl Conversation {
         };
         let promoted = self.presence.is_promoted();
         let (joined, seat) = self.node.join(&member, promoted, join, &self.presence.mailbox);
-        if let Some((room, cursor)) = seat {
+        if let Some(Seat { room, cursor, news }) = seat {
             self.outbox.follow(room.id.clone(), cursor);
             self.presence.sit(room);
+            self.news.extend(news);
         }
         self.session.handle(Input::Joined(joined), self.node.now());
     }

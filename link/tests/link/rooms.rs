@@ -40,6 +40,20 @@ async fn a_hot_room_is_pushed_to_the_switch_and_then_to_promoted_sessions_only()
 }
 
 #[tokio::test]
+async fn a_session_that_comes_before_an_announced_switch_is_told_of_it() {
+    let world = World::new().await;
+    let mut first = world.enter("tcp", "first", "r").await;
+    let hot = RoomEvent::Heat { heat: Heat::Hot, gen_no: Gen(1), slot: SlotNo(6), online: 9 };
+    world.happen("r", vec![flush(4, 1..=1), hot]).await;
+    first.batch().await;
+
+    let mut late = world.enter("tcp", "late", "r").await;
+    world.happen("r", vec![flush(5, 5..=5)]).await;
+
+    assert_eq!(told(&mut late).await, "Hot from 6 | 5");
+}
+
+#[tokio::test]
 async fn a_session_on_segments_gets_news_only() {
     let world = World::new().await;
     let mut poller = world.connect("tcp").await;

@@ -1,12 +1,19 @@
 //! From Hello to LoginOk.
 
-use super::{
-    Bytes, Claim, CloseCode, Denial, Downlink, Grant, Hello, Join, Joined, Login, Now, Open,
-    Output, Phase, Session, VecDeque,
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use proto::close::CloseCode;
+use proto::envelope::Act;
+use proto::frame::{
+    Downlink, Hello, Join, JoinOutcome, Joined, Login, LoginOk, PROTO_VERSION, Welcome,
 };
-use proto::frame::{JoinOutcome, LoginOk, PROTO_VERSION, Welcome};
 use proto::limits::ROOMS_PER_SESSION_MAX;
 use proto::time::millis;
+
+use super::open::Open;
+use super::{Claim, Denial, Grant, Output, Phase, Session};
+use crate::Now;
 
 /// A login on its way.
 #[derive(Debug)]
@@ -122,7 +129,7 @@ impl Session {
         let entered = rooms.iter().filter(|it| matches!(it.outcome, JoinOutcome::In { .. }));
         for joined in entered {
             if open.enter(&joined.room) {
-                let entry = open.entry(self.id, &joined.room, proto::envelope::Act::Join, now);
+                let entry = open.entry(self.id, &joined.room, Act::Join, now);
                 self.outputs.push_back(Output::Publish(entry));
             }
         }

@@ -1,17 +1,21 @@
 //! A session that is logged in.
 
-use super::login::not_allowed;
-use super::{
-    Claim, CloseCode, Downlink, Duration, FLOOD_FRAMES_MAX, Grant, Join, Joined, Limits, Login,
-    Mono, Now, Output, Phase, RoomId, Session, SessionId, Uplink, UplinkEntry, Wall,
+use std::time::Duration;
+
+use proto::close::CloseCode;
+use proto::envelope::{Act, UplinkEntry};
+use proto::frame::{
+    Ack, Comment, Credential, Downlink, Join, JoinOutcome, Joined, Login, LoginOk, Outcome, Uplink,
 };
-use crate::bucket::Bucket;
-use proto::envelope::Act;
-use proto::frame::{Ack, Comment, Credential, JoinOutcome, LoginOk, Outcome};
-use proto::id::Cid;
+use proto::id::{Cid, RoomId, SessionId};
 use proto::limits::TEXT_BYTES_MAX;
-use proto::time::millis;
+use proto::time::{Mono, Wall, millis};
 use proto::verdict::{Reason, Verdict};
+
+use super::login::not_allowed;
+use super::{Claim, FLOOD_FRAMES_MAX, Grant, Limits, Output, Phase, Session};
+use crate::Now;
+use crate::bucket::Bucket;
 
 /// What a logged-in session knows.
 #[derive(Debug)]
