@@ -110,9 +110,18 @@ impl Driver {
                         next = records.last().map_or(next, |it| Offset(it.offset.0 + 1));
                     }
                 }
-                () = self.keys.clock.sleep_until(self.epochs.deadline()) => {}
+                () = self.keys.clock.sleep_until(self.epochs.deadline()) => {
+                    read = self.probe().await;
+                }
             }
         }
+    }
+
+    /// Asks the bus for something: a quiet tail does not tell whether it is there.
+    async fn probe(&self) -> Result<(), Trouble> {
+        let end = self.bus.locate(topic::control(), PARTITION, At::End);
+        tokio::time::timeout(self.answer_max, end).await.map_err(|_| Trouble::Late)??;
+        Ok(())
     }
 
     fn tick(&mut self) -> anyhow::Result<()> {

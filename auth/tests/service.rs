@@ -184,13 +184,29 @@ async fn a_bus_that_goes_away_twice_is_found_again_twice() {
     let world = World::start_on(clock, Arc::<FaultyBus>::clone(&bus)).await;
     world.ready().await;
 
-    for fault in [Fault::Away, Fault::Silent] {
+    for fault in [Fault::Away, Fault::Silent, Fault::Away, Fault::Silent] {
         bus.set(fault);
-        world.clock.step(i64::from(T) * 1000);
         world.failing().await;
+        world.clock.step(i64::from(T) * 1000);
 
         bus.set(Fault::None);
         world.epochs_until(world.epoch() + 6).await;
+        world.ready().await;
+    }
+}
+
+#[tokio::test]
+async fn a_quiet_bus_that_is_back_is_believed() {
+    let clock = early_in_an_epoch();
+    let bus = FaultyBus::new(memory_bus(&clock));
+    let world = World::start_on(clock, Arc::<FaultyBus>::clone(&bus)).await;
+    world.ready().await;
+
+    for fault in [Fault::Away, Fault::Silent] {
+        bus.set(fault);
+        world.failing().await;
+
+        bus.set(Fault::None);
         world.ready().await;
     }
 }
