@@ -24,6 +24,14 @@ impl Merge {
         self.skipped = 0;
         self.sparse = false;
         self.early.clear();
+        if path == Path::Push {
+            // What was awaited from the schedule now comes by push, or is asked for.
+            for slot in self.slots.values_mut() {
+                if let Stage::Wanted { missing: None, .. } = slot.stage {
+                    slot.stage = Stage::Filling;
+                }
+            }
+        }
         if self.reached.is_none() || polled {
             return;
         }

@@ -116,7 +116,7 @@ impl Merge {
     /// From here on something may be missing. A viewer who has reached nothing misses nothing.
     fn begin_gap(&mut self, missing: Option<u32>) {
         let start = |it: Key| Place { gen_no: it.0, seq: Seq(0) };
-        let Some(from) = self.cursor.map(after).or(self.reached.map(start)) else {
+        let Some(from) = self.cursor.map(after).or_else(|| self.reached.map(start)) else {
             return;
         };
         self.gap = Some(match self.gap {

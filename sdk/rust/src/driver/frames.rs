@@ -1,0 +1,148 @@
+//! What the link says.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use proto::address::{Address, Carrier};
+use proto::frame::{Ack, Close, Control, Downlink, LoginOk, Outcome};
+use proto::id::RoomId;
+use proto::time::Mono;
+use rand::RngExt;
+use sdk_core::merge;
+
+use super::{Driver, Link};
+use crate::connect::Resume;
+use crate::event::Event;
+
+impl Driver {
+    pub(super) fn frame(&mut self, frame: &Bytes) {
+        let now = self.now();
+        match Downlink::decode(frame) {
+            Ok(Downlink::Batch(batch)) => {
+                let room = batch.room.clone();
+                self.merge(&room, merge::Input::Batch(batch), now);
+            }
+            Ok(Downlink::Seal(seal)) => {
+                let room = seal.room.clone();
+                self.merge(&room, merge::Input::Seal(seal), now);
+            }
+            Ok(Downlink::Skipped { room, items }) => {
+                self.merge(&room, merge::Input::Skipped { items }, now);
+                self.outbox.push_back(Event::Skipped { room, items });
+            }
+            Ok(Downlink::Ack(ack)) => self.acked(ack),
+            Ok(Downlink::Control(control)) => self.control(control, now),
+            Ok(Downlink::Joined(joined)) => {
+                if let Some(room) = self.rooms.get_mut(&joined.room) {
+                    room.joined(&joined.outcome, now);
+                }
+                self.outbox.push_back(Event::Joined(joined));
+            }
+            Ok(Downlink::Pong { server_ms, .. }) => {
+                if let Link::Open(session) = &mut self.link {
+                    session.ponged();
+                }
+                self.server_clock.sample(server_ms, now);
+                self.spread_clock();
+            }
+            // After a refresh: new times, and nothing else.
+            Ok(Downlink::LoginOk(login_ok)) => self.logged_in(login_ok, now),
+            Ok(Downlink::Close(close)) => self.closed_by_link(close),
+            Ok(Downlink::Refused(refused)) => {
+                self.server_clock.sample(refused.server_ms, now);
+                let retry_after = Duration::from_millis(refused.retry_after_ms.into());
+                self.disconnected(Some(refused.code), retry_after);
+            }
+            Ok(Downlink::Welcome(_)) => {}
+            Err(error) => {
+                tracing::warn!(%error, "the link sent a frame that cannot be read");
+                self.disconnected(None, Duration::ZERO);
+            }
+        }
+    }
+
+    /// What a login or a refresh gave: rooms, an end, a resume ticket.
+    pub(super) fn logged_in(&mut self, login_ok: LoginOk, now: Mono) {
+        let draw = self.rng.random();
+        let Link::Open(session) = &mut self.link else {
+            return;
+        };
+        session.expires(login_ok.expires, &self.server_clock, now, draw);
+        // The address that let us in comes first, then those of `enter`.
+        let mut addresses = vec![session.address.clone()];
+        let known = self.resume.take().map(|it| it.addresses);
+        addresses.extend(known.into_iter().flatten().filter(|it| *it != session.address));
+        self.resume = Some(Resume { ticket: login_ok.resume_ticket, received: now, addresses });
+        for joined in &login_ok.rooms {
+            if let Some(room) = self.rooms.get_mut(&joined.room) {
+                room.joined(&joined.outcome, now);
+            }
+        }
+    }
+
+    fn merge(&mut self, room: &RoomId, input: merge::Input, now: Mono) {
+        if let Some(room) = self.rooms.get_mut(room) {
+            room.merge(input, now);
+        }
+    }
+
+    fn acked(&mut self, ack: Ack) {
+        if let Outcome::Verdict(_) = ack.outcome {
+            self.unacked.remove(&ack.cid);
+        }
+        self.outbox.push_back(Event::Ack(ack));
+    }
+
+    fn control(&mut self, control: Control, now: Mono) {
+        match control {
+            Control::Heat { room, heat, gen_no, slot } => {
+                if let Some(room) = self.rooms.get_mut(&room) {
+                    room.heat(heat, gen_no, slot, now);
+                }
+                self.outbox.push_back(Event::Heat { room, heat, gen_no, slot });
+            }
+            Control::Bases { ref bases } => {
+                self.rebase(bases);
+                self.outbox.push_back(Event::Control(control));
+            }
+            Control::Closed { ref room } => {
+                if let Some(room) = self.rooms.get_mut(room) {
+                    room.closed(now);
+                }
+                self.outbox.push_back(Event::Control(control));
+            }
+            Control::Muted { .. } => self.outbox.push_back(Event::Control(control)),
+        }
+    }
+
+    fn closed_by_link(&mut self, close: Close) {
+        tracing::debug!(code = close.code.name(), reason = close.reason, "the link said goodbye");
+        if let (Link::Open(session), Some(resume)) = (&self.link, &mut self.resume) {
+            let transport = session.address.transport;
+            let named = |it: &String| Some((it.clone(), it.rsplit_once(':')?.1.parse().ok()?));
+            let moved: Vec<_> = close.addresses.iter().filter_map(named).collect();
+            let address = |(authority, port): (String, u16)| Address {
+                host: host(&authority).to_owned(),
+                port,
+                transport,
+                carrier: Carrier::Bgp,
+                machine_room: String::new(),
+            };
+            if moved.is_empty() {
+                // Elsewhere is told by the order: the node that says goodbye goes last.
+                let rotated = resume.addresses.len().min(1);
+                resume.addresses.rotate_left(rotated);
+            } else {
+                resume.addresses = moved.into_iter().map(address).collect();
+            }
+        }
+        let retry_after = Duration::from_millis(close.retry_after_ms.into());
+        self.disconnected(Some(close.code), retry_after);
+    }
+}
+
+/// The host of `host:port`, without the brackets of an IPv6 address.
+fn host(authority: &str) -> &str {
+    let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+    host.trim_start_matches('[').trim_end_matches(']')
+}

@@ -1,0 +1,217 @@
+//! What is fetched over HTTP while the loop goes on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::enter::EnterResponse;
+use proto::frame::{Report, Uplink};
+use proto::head::Head;
+use proto::id::{Gen, RoomId, SlotNo};
+use proto::segment::Segment;
+use proto::time::{Mono, millis};
+use rand::RngExt;
+use sdk_core::poll::Miss;
+
+use super::Driver;
+use crate::connect::request;
+use crate::enter::enter;
+use crate::options::Options;
+use crate::room::Act;
+use crate::segments::{FetchError, Name, fetch, head};
+
+/// Attempts to fetch a slot that a gap wants, over all bases.
+const FETCH_ATTEMPTS_MAX: usize = 3;
+/// Between two of them: caches keep "not there yet" for a second.
+const FETCH_RETRY_WAIT: Duration = Duration::from_millis(1_000);
+
+/// A job that ended.
+pub(super) enum Done {
+    Head { room: RoomId, outcome: Result<Box<Head>, Miss>, received: Mono },
+    Polled { room: RoomId, outcome: Result<Box<Segment>, Miss>, received: Mono, took: Duration },
+    Fetched { room: RoomId, key: (Gen, SlotNo), segment: Option<Box<Segment>> },
+    Renewed { authority: String, response: Option<Box<EnterResponse>> },
+}
+
+/// How well segments arrive, since the last report.
+#[derive(Debug, Default)]
+pub(super) struct Statistics {
+    fetches: u32,
+    failures: u32,
+    missed: u32,
+    fetch_ms: u64,
+}
+
+impl Statistics {
+    /// The report, if there is something in it; the count starts over.
+    pub(super) fn take(&mut self) -> Option<Report> {
+        let Self { fetches, failures, missed, fetch_ms } = std::mem::take(self);
+        let mean_ms = fetch_ms / u64::from(fetches.max(1));
+        let fetch_ms = u32::try_from(mean_ms).unwrap_or(u32::MAX);
+        (fetches > 0).then_some(Report { fetches, failures, missed, fetch_ms })
+    }
+
+    fn count(&mut self, outcome: &Result<Box<Segment>, Miss>, took: Duration) {
+        self.fetches = self.fetches.saturating_add(1);
+        self.fetch_ms = self.fetch_ms.saturating_add(millis(took));
+        match outcome {
+            Ok(_) => {}
+            Err(Miss::Failed) => self.failures = self.failures.saturating_add(1),
+            Err(Miss::NotYet | Miss::Gone) => self.missed = self.missed.saturating_add(1),
+        }
+    }
+}
+
+impl Driver {
+    /// Does what the rooms want. Each room has one question of its schedule under way and a
+    /// bounded number of others, so the jobs are bounded.
+    pub(super) fn start_jobs(&mut self) {
+        let acts: Vec<_> = self
+            .rooms
+            .iter_mut()
+            .flat_map(|(id, room)| std::iter::from_fn(|| room.poll()).map(|act| (id.clone(), act)))
+            .collect();
+        for (room, act) in acts {
+            match act {
+                Act::Tell(event) => self.outbox.push_back(event),
+                Act::Head { attempt } => self.read_head(room, attempt),
+                Act::Poll { gen_no, slot, tier, attempt } => {
+                    self.poll_segment(Name { room, gen_no, tier, slot }, attempt);
+                }
+                Act::Fetch { gen_no, slot } => {
+                    let tier = self.options.tier;
+                    self.fetch_segment(Name { room, gen_no, tier, slot });
+                }
+            }
+        }
+    }
+
+    /// The base for an attempt: the next one in this client's order each time.
+    fn base(&self, attempt: u32) -> Option<String> {
+        let attempt = usize::try_from(attempt).unwrap_or(0);
+        self.bases.get(attempt % self.bases.len().max(1)).cloned()
+    }
+
+    fn read_head(&self, room: RoomId, attempt: u32) {
+        let (options, base) = (Arc::clone(&self.options), self.base(attempt));
+        self.jobs.push(Box::pin(async move {
+            let outcome = match base {
+                Some(base) => head(&options.http, &base, &room, options.waits.fetch).await,
+                None => Err(FetchError::NotYet),
+            };
+            let outcome = outcome.map(Box::new).map_err(|error| miss(&error));
+            Done::Head { room, outcome, received: options.clock.mono() }
+        }));
+    }
+
+    fn poll_segment(&self, name: Name, attempt: u32) {
+        let (options, base) = (Arc::clone(&self.options), self.base(attempt));
+        self.jobs.push(Box::pin(async move {
+            let asked = options.clock.mono();
+            let outcome = match base {
+                Some(base) => fetch(&options.http, &base, &name, options.waits.fetch).await,
+                None => Err(FetchError::NotYet),
+            };
+            let outcome = outcome.map(Box::new).map_err(|error| miss(&error));
+            let received = options.clock.mono();
+            Done::Polled { room: name.room, outcome, received, took: received.since(asked) }
+        }));
+    }
+
+    fn fetch_segment(&self, name: Name) {
+        let (options, bases) = (Arc::clone(&self.options), self.bases.clone());
+        self.jobs.push(Box::pin(async move {
+            let segment = fetch_with_retries(&options, &bases, &name).await;
+            Done::Fetched { room: name.room, key: (name.gen_no, name.slot), segment }
+        }));
+    }
+
+    /// Gets a new token for the running session.
+    pub(super) fn renew(&self, authority: String) {
+        let options = Arc::clone(&self.options);
+        self.jobs.push(Box::pin(async move {
+            let response = match request(&options, Some(authority.clone())).await {
+                Ok(request) => {
+                    let wait = options.waits.enter;
+                    enter(&options.http, &options.enter_url, &request, wait).await.ok()
+                }
+                Err(_) => None,
+            };
+            Done::Renewed { authority, response: response.map(Box::new) }
+        }));
+    }
+
+    pub(super) async fn done(&mut self, done: Done) {
+        let now = self.now();
+        match done {
+            Done::Head { room, outcome, received } => {
+                if let Ok(head) = &outcome {
+                    self.rebase(&head.bases);
+                    self.server_clock.sample(head.now_ms, received);
+                    self.spread_clock();
+                }
+                let draw = self.rng.random();
+                if let Some(room) = self.rooms.get_mut(&room) {
+                    match outcome {
+                        Ok(head) => room.head(*head, now),
+                        Err(why) => room.missed(why, draw, now),
+                    }
+                }
+            }
+            Done::Polled { room, outcome, received, took } => {
+                self.statistics.count(&outcome, took);
+                if let Ok(segment) = &outcome {
+                    self.rebase(&segment.header.bases);
+                    self.server_clock.sample(segment.header.now_ms, received);
+                    self.spread_clock();
+                }
+                let draw = self.rng.random();
+                if let Some(room) = self.rooms.get_mut(&room) {
+                    match outcome {
+                        Ok(segment) => room.polled(*segment, now),
+                        Err(why) => room.missed(why, draw, now),
+                    }
+                }
+            }
+            Done::Fetched { room, key, segment } => {
+                if let Some(room) = self.rooms.get_mut(&room) {
+                    room.fetched(key, segment.map(|it| *it), now);
+                }
+            }
+            Done::Renewed { authority, response } => self.renewed(&authority, response).await,
+        }
+    }
+
+    async fn renewed(&mut self, authority: &str, response: Option<Box<EnterResponse>>) {
+        let offers = response.map(|it| it.addresses).unwrap_or_default();
+        let offer = offers.into_iter().find(|it| it.address.authority() == authority);
+        if let Some(offer) = offer {
+            self.send(&Uplink::Refresh { token: offer.token }).await;
+        }
+    }
+}
+
+/// Fetches a slot that a gap wants: all bases in turn, with waits between.
+async fn fetch_with_retries(
+    options: &Options,
+    bases: &[String],
+    name: &Name,
+) -> Option<Box<Segment>> {
+    for (attempt, base) in bases.iter().cycle().take(FETCH_ATTEMPTS_MAX).enumerate() {
+        if attempt > 0 {
+            options.clock.sleep(FETCH_RETRY_WAIT).await;
+        }
+        match fetch(&options.http, base, name, options.waits.fetch).await {
+            Ok(segment) => return Some(Box::new(segment)),
+            Err(FetchError::Gone) => return None,
+            Err(error) => {
+                miss(&error);
+            }
+        }
+    }
+    None
+}
+
+fn miss(error: &FetchError) -> Miss {
+    tracing::debug!(error = format!("{error:#}"), "no file");
+    error.miss()
+}

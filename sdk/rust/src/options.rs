@@ -1,0 +1,170 @@
+//! What a client is told at its start.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use channel::ClientTls;
+use futures_util::future::BoxFuture;
+use kit::clock::Clock;
+use proto::address::Transport;
+use proto::frame::Path;
+use proto::head::Tier;
+use proto::id::{DeviceId, RoomId};
+
+/// Gives tickets: asked each time before the client enters.
+///
+/// A `String` is one ticket for all times; a function that returns a `String` makes new ones.
+pub trait TicketSource: Send + Sync {
+    /// A ticket that is valid now.
+    fn ticket(&self) -> BoxFuture<'_, anyhow::Result<String>>;
+}
+
+impl TicketSource for String {
+    fn ticket(&self) -> BoxFuture<'_, anyhow::Result<String>> {
+        Box::pin(std::future::ready(Ok(self.clone())))
+    }
+}
+
+impl<F: Fn() -> String + Send + Sync> TicketSource for F {
+    fn ticket(&self) -> BoxFuture<'_, anyhow::Result<String>> {
+        Box::pin(std::future::ready(Ok(self())))
+    }
+}
+
+/// What a client is told at its start.
+#[derive(Clone)]
+pub struct Options {
+    /// Address of `enter`, such as `https://enter.example/v1/enter`.
+    pub enter_url: String,
+    /// Where tickets come from.
+    pub ticket: Arc<dyn TicketSource>,
+    /// Rooms to be in, and how their items should come; at most
+    /// [`proto::limits::ROOMS_PER_SESSION_MAX`].
+    pub rooms: Vec<(RoomId, Path)>,
+    /// Transports that may be used.
+    pub transports: Vec<Transport>,
+    /// The device's name, bound into the token.
+    pub device: Option<DeviceId>,
+    /// Whom links are believed by; without it only plain transports are used.
+    pub tls: Option<ClientTls>,
+    /// For `enter` and segments; share one among many clients. See [`crate::http::client`].
+    pub http: reqwest::Client,
+    /// How much of each segment is wanted.
+    pub tier: Tier,
+    /// Tells the time. The server's time never comes from its wall.
+    pub clock: Clock,
+    /// For jitter, phases and nonces; clients of one process need different ones.
+    pub seed: u64,
+    /// Bounds.
+    pub bounds: Bounds,
+    /// Deadlines.
+    pub waits: Waits,
+}
+
+impl Options {
+    /// The usual options; add rooms.
+    #[must_use]
+    pub fn new(
+        enter_url: String,
+        ticket: Arc<dyn TicketSource>,
+        http: reqwest::Client,
+        clock: Clock,
+        seed: u64,
+    ) -> Self {
+        Self {
+            enter_url,
+            ticket,
+            rooms: Vec::new(),
+            transports: vec![Transport::Tls, Transport::Wss, Transport::Tcp, Transport::Ws],
+            device: None,
+            tls: None,
+            http,
+            tier: Tier::Full,
+            clock,
+            seed,
+            bounds: Bounds::default(),
+            waits: Waits::default(),
+        }
+    }
+
+    /// Whether an address of this kind can be used.
+    pub(crate) fn speaks(&self, transport: Transport) -> bool {
+        let is_secret = match transport {
+            Transport::Tls | Transport::Wss => true,
+            Transport::Tcp | Transport::Ws => false,
+            Transport::Quic | Transport::National => return false,
+        };
+        self.transports.contains(&transport) && (self.tls.is_some() || !is_secret)
+    }
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("enter_url", &self.enter_url)
+            .field("rooms", &self.rooms)
+            .field("transports", &self.transports)
+            .field("seed", &self.seed)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How much a client keeps.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Events that wait to be read; when they are this many, the client stops reading.
+    pub events_max: usize,
+    /// Comments and likes that wait to be sent.
+    pub sends_max: usize,
+    /// Comments without a verdict; more wait to be sent.
+    pub unacked_max: usize,
+    /// Segments of one room that are fetched at once to fill a gap.
+    pub fetches_max: usize,
+    /// How much each room's merge remembers.
+    pub merge: sdk_core::merge::Limits,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            events_max: 1_024,
+            sends_max: 64,
+            unacked_max: 64,
+            fetches_max: 4,
+            merge: sdk_core::merge::Limits::default(),
+        }
+    }
+}
+
+/// How long a client waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Waits {
+    /// For `enter`.
+    pub enter: Duration,
+    /// For one address: TCP, TLS and WebSocket together. Short, because the next one waits.
+    pub connect: Duration,
+    /// For the answers to Hello and Login.
+    pub login: Duration,
+    /// For a write. A link that does not read for this long is left.
+    pub write: Duration,
+    /// For a Pong.
+    pub pong: Duration,
+    /// For a segment or a head. An origin may hold the question for interval + 500 ms.
+    pub fetch: Duration,
+    /// For the verdict on a comment.
+    pub verdict: Duration,
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        Self {
+            enter: Duration::from_secs(5),
+            connect: Duration::from_secs(3),
+            login: Duration::from_secs(5),
+            write: Duration::from_secs(5),
+            pong: Duration::from_secs(10),
+            fetch: Duration::from_secs(5),
+            verdict: Duration::from_secs(30),
+        }
+    }
+}
