@@ -23,7 +23,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Connections to the business API at a time, about 20 KiB each.
     pub connections_max: u32,
-    /// Rooms it knows, about 2 KiB each; what is said about more is ignored and counted.
+    /// Rooms it knows, closed ones included, about 1 KiB each without senders. Beyond it no room
+    /// can be made, and what is said about others is ignored and counted.
     pub rooms_max: u32,
     /// Senders remembered in each room for a minute after their last comment, about 500 bytes
     /// each. Beyond it new senders are refused as `room_busy`.
@@ -50,7 +51,7 @@ impl Default for Config {
             shard: 0,
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8082)),
             connections_max: 1000,
-            rooms_max: 10_000,
+            rooms_max: 50_000,
             senders_max: 100_000,
             asked_max: 200_000,
             notice_percent: 10,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bus::{At, Bus, PartitionNo, Publish, PublishError, Topic, topic};
+use bus::{At, Bus, Offset, PartitionNo, Publish, PublishError, ReadError, Topic, topic};
 use bytes::Bytes;
 use kit::clock::Clock;
 use kit::health::Part;
@@ -59,6 +59,17 @@ impl Mail {
         let found = matches!(tokio::time::timeout(DEADLINE, end).await, Ok(Ok(_)));
         self.reads.store(found, Ordering::Relaxed);
         self.report();
+    }
+
+    /// Says that all work before `next` is done.
+    pub(crate) async fn commit(
+        &self,
+        group: &str,
+        topic: Topic,
+        (partition, next): (PartitionNo, Offset),
+    ) -> Result<(), ReadError> {
+        let committed = self.bus.commit(group.into(), topic, partition, next);
+        tokio::time::timeout(DEADLINE, committed).await.unwrap_or(Err(ReadError::Away))
     }
 
     /// One try within [`DEADLINE`]; one result for each record.

@@ -1,7 +1,8 @@
 //! What chatservers remember across restarts: a port of versioned values in a few tables.
 //!
 //! Writes are compare-and-set over several keys at once, all or nothing, and durable when they
-//! return. [`rows`] knows what lies in the tables; adapters know only keys and bytes.
+//! return. What lies in the tables is known to one module of this package; adapters know only keys
+//! and bytes.
 
 pub mod contract;
 pub mod redb;

@@ -99,9 +99,8 @@ impl Uplink {
         self.site.counts.turn.observe(turn.as_secs_f64());
         // Not by the group: it cannot be lent to a future that moves between threads.
         let uplink = topic::uplink(self.site.config.unit);
-        if let Err(error) =
-            self.site.local.bus().commit(GROUP.into(), uplink, partition, next).await
-        {
+        let committed = self.site.local.commit(GROUP, uplink, (partition, next));
+        if let Err(error) = committed.await {
             // The records come again, and their senders' numbers are known.
             tracing::warn!(%error, partition = partition.0, "a turn was not committed");
         }

@@ -32,6 +32,8 @@ pub struct Asked {
     pub room: RoomId,
     /// Who sent it.
     pub viewer: ViewerId,
+    /// Whether the sender has the verdict.
+    pub is_settled: bool,
 }
 
 /// Admitted items whose fate is not known, at most `asked_max`; the oldest give way.
@@ -60,9 +62,8 @@ impl Askers {
     }
 
     /// Who asked for `id`.
-    #[must_use]
-    pub fn find(&self, id: ItemId) -> Option<&Asked> {
-        self.asked.get(&id)
+    pub fn find(&mut self, id: ItemId) -> Option<&mut Asked> {
+        self.asked.get_mut(&id)
     }
 
     /// Who asked for `id`, and forgets it.
@@ -70,9 +71,13 @@ impl Askers {
         self.asked.remove(&id)
     }
 
-    /// Forgets those whose time is over.
+    /// Forgets those whose time is over, up to the first one that has no verdict yet.
     pub fn expire(&mut self, now: Mono) {
-        while self.order.front().is_some_and(|&(at, _)| now.since(at) >= LIFE) {
+        while let Some((at, id)) = self.order.front() {
+            let is_settled = self.asked.get(id).is_none_or(|it| it.is_settled);
+            if now.since(*at) < LIFE || !is_settled {
+                return;
+            }
             self.pop_oldest();
         }
     }
@@ -102,6 +107,7 @@ mod tests {
 
     fn asked(cid: u64) -> Asked {
         Asked {
+            is_settled: true,
             asker: Asker { node: NodeId(1), session: SessionId(2), cid: Cid(cid) },
             app: AppId(1),
             room: RoomId::parse("r").unwrap(),
@@ -131,5 +137,15 @@ mod tests {
         askers.expire(Mono(60_000));
 
         assert!(askers.is_empty());
+    }
+
+    #[test]
+    fn those_without_a_verdict_are_not_forgotten() {
+        let mut askers = Askers::new(10);
+        askers.push(ItemId(1), Asked { is_settled: false, ..asked(1) }, Mono(0));
+
+        askers.expire(Mono(90_000));
+
+        assert!(askers.find(ItemId(1)).is_some());
     }
 }

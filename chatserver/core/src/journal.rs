@@ -209,6 +209,7 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use proto::id::{AppId, SenderRef, Seq};
     use proto::item::{Body, Item, Lane, Placed, Role};
 
@@ -296,6 +297,61 @@ mod tests {
         assert_eq!(scan(&mut journal, &names, 3000).len(), 0);
         assert_eq!(scan(&mut journal, &names, 6000).len(), REPUBLISH_MAX);
         assert_eq!(scan(&mut journal, &names, 6500).len(), 5);
+    }
+
+    proptest! {
+        /// Whatever comes in whatever order: what was never shown is published again and stays
+        /// open, and what was shown is forgotten and not published again.
+        #[test]
+        fn what_is_not_shown_is_published_and_what_is_shown_is_forgotten(
+            steps in proptest::collection::vec((0..4_u8, 0..6_usize, 0..2000_u64), 1..60)
+        ) {
+            const KEYS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
+            let mut journal = Journal::default();
+            let (mut open, mut shown) = (KEYS.to_vec(), BTreeSet::new());
+            let (mut ms, mut slot) = (0, 0);
+            let settle = |open: &mut Vec<&str>, shown: &BTreeSet<&str>, outputs: Vec<Output>| {
+                for output in outputs {
+                    match output {
+                        Output::Forget { id: done, .. } => {
+                            assert!(shown.iter().any(|it| id(it) == done));
+                            open.retain(|it| id(it) != done);
+                        }
+                        Output::Republish(it) => {
+                            assert!(!shown.iter().any(|key| id(key) == it.item.id));
+                        }
+                    }
+                }
+            };
+
+            for (act, key, wait) in steps {
+                ms += wait;
+                let outputs = match act {
+                    0 => scan(&mut journal, &open, ms),
+                    1 => {
+                        shown.insert(KEYS[key]);
+                        see(&mut journal, flush(slot, &[KEYS[key]]), ms)
+                    }
+                    2 => {
+                        slot += 1;
+                        see(&mut journal, seal(slot - 1), ms)
+                    }
+                    _ => {
+                        journal.tick(at(ms));
+                        std::iter::from_fn(|| journal.poll()).collect()
+                    }
+                };
+                settle(&mut open, &shown, outputs);
+            }
+            let last = see(&mut journal, seal(slot), ms);
+            settle(&mut open, &shown, last);
+
+            let left: Vec<_> = KEYS.into_iter().filter(|it| !shown.contains(it)).collect();
+            prop_assert_eq!(&open, &left);
+            scan(&mut journal, &open, ms);
+            let due = scan(&mut journal, &open, ms + 4000);
+            prop_assert_eq!(due, left.iter().map(|it| Output::Republish(accepted(it))).collect::<Vec<_>>());
+        }
     }
 
     fn at(ms: u64) -> Now {

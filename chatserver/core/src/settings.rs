@@ -44,19 +44,18 @@ mod tests {
 
     #[test]
     fn the_defaults_are_allowed_and_each_bound_bites() {
-        let allowed = RoomSettings::default();
+        let check_field = |change: fn(&mut RoomSettings), expected: Option<&str>| {
+            let mut settings = RoomSettings::default();
+            change(&mut settings);
+            assert_eq!(check(&settings).err().map(|it| it.field), expected);
+        };
 
-        assert_eq!(check(&allowed), Ok(()));
-        let refused = |settings| check(&settings).unwrap_err().field;
-        assert_eq!(refused(RoomSettings { graphemes_max: 0, ..allowed.clone() }), "graphemes_max");
-        assert_eq!(
-            refused(RoomSettings { viewer_refill_ms: 0, ..allowed.clone() }),
-            "viewer_refill_ms"
-        );
-        assert_eq!(
-            refused(RoomSettings { cold_sessions: 10_001, ..allowed.clone() }),
-            "cold_sessions"
-        );
-        assert_eq!(refused(RoomSettings { interval_ms: 10_001, ..allowed }), "interval_ms");
+        check_field(|_| {}, None);
+        check_field(|it| it.graphemes_max = 0, Some("graphemes_max"));
+        check_field(|it| it.viewer_refill_ms = 0, Some("viewer_refill_ms"));
+        check_field(|it| it.cold_sessions = it.hot_sessions, None);
+        check_field(|it| it.cold_sessions = it.hot_sessions + 1, Some("cold_sessions"));
+        check_field(|it| it.interval_ms = 10_000, None);
+        check_field(|it| it.interval_ms = 10_001, Some("interval_ms"));
     }
 }

@@ -17,7 +17,6 @@ use proto::time::{Mono, Wall};
 use proto::verdict::{Fate, Reason, Verdict};
 
 use crate::asker::{Asked, Asker, Askers};
-use crate::gift;
 use crate::id::Ids;
 use crate::judge::{self, Comment, History, Now};
 use crate::room::{Heard, Room, drop_as};
@@ -25,7 +24,7 @@ use crate::sender::SenderSecret;
 
 /// How often old state is swept out.
 const SWEEP: Duration = Duration::from_secs(1);
-/// Rooms swept in one turn; all of 10,000 within 40 s.
+/// Rooms swept in one turn; all of 10,000 within 40 s. A silent sender costs memory, nothing else.
 const ROOMS_PER_SWEEP: usize = 256;
 /// What a sender waits after the bus was full.
 const BUSY_RETRY_MS: u32 = 1000;
@@ -195,7 +194,8 @@ impl Shard {
                 let id = self.ids.next(now.wall);
                 let body = Body::Comment { text, style, media_ms };
                 let item = Item { id, lane: Lane::Comment, sender, role, at: now.wall, body };
-                let asked = Asked { asker, app, room: room.clone(), viewer };
+                let (name, is_settled) = (room.clone(), false);
+                let asked = Asked { asker, app, room: name, viewer, is_settled };
                 self.askers.push(id, asked, now.mono);
                 self.outputs.push_back(Output::Publish(Accepted { app, room, item }));
             }
@@ -253,7 +253,7 @@ impl Shard {
         match event {
             RoomEvent::Flush { items, .. } => {
                 for placed in items {
-                    self.askers.take(placed.item.id);
+                    self.take_asker(placed.item.id);
                 }
             }
             RoomEvent::Fates { fates } => {
@@ -266,24 +266,29 @@ impl Shard {
     }
 
     fn close_one(&mut self, id: ItemId, fate: Fate) {
-        let Some(asked) = self.askers.take(id) else { return };
+        let Some(asker) = self.take_asker(id) else { return };
         match fate {
             Fate::Sealed { .. } => {}
-            Fate::Merged { into } => self.reply(asked.asker, Outcome::Merged(into)),
-            Fate::Shed { reason } => self.reply(asked.asker, Outcome::Shed(reason)),
+            Fate::Merged { into } => self.reply(asker, Outcome::Merged(into)),
+            Fate::Shed { reason } => self.reply(asker, Outcome::Shed(reason)),
         }
     }
 
+    /// Who waits for the fate of `id`, for the last time. A fate may be quicker than the bus's
+    /// answer to the publish; it proves that the item was published.
+    fn take_asker(&mut self, id: ItemId) -> Option<Asker> {
+        self.settle(id, Verdict::Admit(id));
+        self.askers.take(id).map(|it| it.asker)
+    }
+
     fn settle(&mut self, id: ItemId, verdict: Verdict) {
-        // Journaled items have nobody who waits for a verdict on the bus.
-        if gift::is_journaled(id) {
-            return;
+        let Some(asked) = self.askers.find(id).filter(|it| !it.is_settled) else { return };
+        asked.is_settled = true;
+        let asker = asked.asker;
+        if let Some(room) = self.rooms.get_mut(&(asked.app, asked.room.clone())) {
+            room.settle(&asked.viewer, asker, verdict);
         }
-        let Some(asked) = self.askers.find(id).cloned() else { return };
-        if let Some(room) = self.rooms.get_mut(&(asked.app, asked.room)) {
-            room.settle(&asked.viewer, asked.asker, verdict);
-        }
-        self.reply(asked.asker, Outcome::Verdict(verdict));
+        self.reply(asker, Outcome::Verdict(verdict));
     }
 
     fn reply(&mut self, asker: Asker, outcome: Outcome) {

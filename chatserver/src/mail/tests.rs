@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicUsize;
 
-use bus::{Limits, MemoryBus, Offset, ReadError, Record};
+use bus::{Limits, MemoryBus, Record};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use kit::health::Health;

@@ -1,5 +1,6 @@
 //! Gifts and notices: durable, once, and shown.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use proto::envelope::{Accepted, RoomEvent};
@@ -81,6 +82,37 @@ async fn an_open_gift_is_published_again_within_seconds() {
 
     assert_eq!(first, again);
     assert_eq!(world.metric("chatserver_journal_open_entries"), Some(1));
+}
+
+#[tokio::test]
+async fn a_gift_is_not_acknowledged_while_the_store_is_away() {
+    let world = World::start().await;
+    world.room(json!({})).await;
+    world.until("ready", |it| it.health.failures().is_empty()).await;
+
+    for _ in 0..2 {
+        world.store_is_away.store(true, Ordering::Relaxed);
+        let (status, problem) = give(&world, "k-1", json!({})).await;
+        assert_eq!((status.as_u16(), &problem["code"]), (503, &json!("unavailable")));
+        let fails = |it: &World| it.health.failures().iter().any(|it| it.0 == "chatserver_store");
+        world.until("unready", fails).await;
+
+        world.store_is_away.store(false, Ordering::Relaxed);
+        world.until("ready", |it| it.health.failures().is_empty()).await;
+    }
+
+    assert_eq!(give(&world, "k-1", json!({})).await.0, StatusCode::ACCEPTED);
+}
+
+#[tokio::test]
+async fn a_gift_stays_acknowledged_after_its_room_closed() {
+    let world = World::start().await;
+    world.room(json!({})).await;
+    give(&world, "k-1", json!({})).await;
+    world.post("/v1/rooms/r/close", json!({})).await;
+
+    assert_eq!(give(&world, "k-1", json!({})).await.0, StatusCode::OK);
+    assert_eq!(give(&world, "k-2", json!({})).await.0, StatusCode::CONFLICT);
 }
 
 #[tokio::test]

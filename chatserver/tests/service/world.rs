@@ -1,15 +1,19 @@
 //! A running chatserver and everything around it.
 
-use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use auth_core::app::App;
 use bus::{At, Bus, Limits, MemoryBus, Publish, Tail, Tailed, Topic, topic};
 use bytes::Bytes;
 use channel::DevCerts;
-use chatserver::store::RedbStore;
+use chatserver::store::{
+    Key, RedbStore, RoomStore, StoreError, Table, Value as Stored, Write, Written,
+};
 use chatserver::{Config, Parts, Service};
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
 use kit::clock::Clock;
 use kit::health::Health;
 use kit::meter::Meter;
@@ -42,6 +46,7 @@ pub(crate) struct World {
     pub(crate) bus: Arc<MemoryBus>,
     pub(crate) health: Health,
     pub(crate) meter: Meter,
+    pub(crate) store_is_away: Arc<AtomicBool>,
     client: reqwest::Client,
     base: String,
     shutdown: CancellationToken,
@@ -70,6 +75,7 @@ impl World {
             clock,
             health: Health::default(),
             meter: Meter::new(),
+            store_is_away: Arc::default(),
             client,
             base: String::new(),
             shutdown: CancellationToken::new(),
@@ -95,7 +101,8 @@ impl World {
             {"id": 2, "api_keys": ["key-2"]},
         ]))
         .unwrap();
-        let store = RedbStore::open(&store_path(self.folder.path())).unwrap();
+        let store = RedbStore::open(&self.folder.path().join("rooms.redb")).unwrap();
+        let store = FaultyStore { store, is_away: Arc::clone(&self.store_is_away) };
         let bus = Arc::clone(&self.bus) as Arc<dyn Bus>;
         Parts {
             clock: self.clock.clone(),
@@ -240,8 +247,43 @@ pub(crate) async fn answer(request: reqwest::RequestBuilder) -> (StatusCode, Val
     (status, serde_json::from_slice(&bytes).unwrap_or(Value::Null))
 }
 
-pub(crate) fn store_path(folder: &Path) -> std::path::PathBuf {
-    folder.join("rooms.redb")
+/// The room store, away while the test wants it.
+#[derive(Debug)]
+struct FaultyStore {
+    store: RedbStore,
+    is_away: Arc<AtomicBool>,
+}
+
+impl FaultyStore {
+    fn unless_away<'a, T: Send + 'a>(
+        &self,
+        answer: BoxFuture<'a, Result<T, StoreError>>,
+    ) -> BoxFuture<'a, Result<T, StoreError>> {
+        if self.is_away.load(Ordering::Relaxed) {
+            return ready(Err(StoreError::Away { why: "a test".to_owned() })).boxed();
+        }
+        answer
+    }
+}
+
+impl RoomStore for FaultyStore {
+    fn get(&self, keys: Vec<Key>) -> BoxFuture<'_, Result<Vec<Option<Stored>>, StoreError>> {
+        self.unless_away(self.store.get(keys))
+    }
+
+    fn list(
+        &self,
+        table: Table,
+        prefix: String,
+        after: Option<String>,
+        rows_max: usize,
+    ) -> BoxFuture<'_, Result<Vec<(String, Stored)>, StoreError>> {
+        self.unless_away(self.store.list(table, prefix, after, rows_max))
+    }
+
+    fn write(&self, writes: Vec<Write>) -> BoxFuture<'_, Result<Written, StoreError>> {
+        self.unless_away(self.store.write(writes))
+    }
 }
 
 pub(crate) fn room() -> RoomId {

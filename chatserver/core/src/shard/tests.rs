@@ -162,6 +162,27 @@ fn the_sender_hears_of_shed_and_merged_items_once_and_not_of_shown_ones() {
 }
 
 #[test]
+fn a_fate_that_is_quicker_than_the_bus_comes_after_the_verdict() {
+    let mut shard = shard(RoomSettings::default());
+    let publish = |shard: &mut Shard, cid| {
+        let published = say(shard, "v", cid, "x", 0);
+        let [Output::Publish(accepted)] = &published[..] else { panic!("{published:?}") };
+        accepted.item.id
+    };
+    let (shown, shed) = (publish(&mut shard, 1), publish(&mut shard, 2));
+    let fates = vec![(shed, Fate::Shed { reason: Reason::RoomClosed })];
+
+    assert_eq!(feed(&mut shard, flush(shown), 0), vec![ack(1, Verdict::Admit(shown))]);
+    assert_eq!(
+        feed(&mut shard, Input::Event(RoomEvent::Fates { fates }), 0),
+        vec![ack(2, Verdict::Admit(shed)), answer(2, Outcome::Shed(Reason::RoomClosed))]
+    );
+    assert_eq!(feed(&mut shard, Input::Published(shown), 0), vec![]);
+    assert_eq!(feed(&mut shard, Input::Published(shed), 0), vec![]);
+    assert_eq!(say(&mut shard, "v", 1, "x", 0), vec![ack(1, Verdict::Admit(shown))]);
+}
+
+#[test]
 fn a_room_full_of_busy_senders_takes_no_more_until_one_falls_silent() {
     let mut shard = shard(RoomSettings::default());
     for viewer in ["a", "b", "c"] {
