@@ -6,6 +6,7 @@
 
 mod explain;
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -42,7 +43,9 @@ pub enum ConfigError {
 /// # Errors
 /// [`ConfigError`], which names the key and the file or variable it stands in.
 pub fn load<T: DeserializeOwned>(file: Option<&Path>) -> Result<T, ConfigError> {
-    load_from(file, std::env::vars())
+    // `vars` would panic at a variable of somebody else that is no Unicode.
+    let text = |it: OsString| it.to_string_lossy().into_owned();
+    load_from(file, std::env::vars_os().map(|(name, value)| (text(name), text(value))))
 }
 
 /// As [`load`], with the environment as an argument.

@@ -1,8 +1,8 @@
 //! One HTTP connection, from its first byte to its end.
 
+use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -29,10 +29,17 @@ const HEAD_BYTES_MAX: u32 = 16 * 1024;
 pub(super) enum End {
     /// The peer left, or the server drained.
     Peer,
-    /// The peer asked nothing, or took no bytes, for too long.
+    /// The peer asked nothing, did not finish a head, or took no bytes, for too long.
     Silent,
     /// The peer spoke no HTTP, or broke off.
     Protocol,
+}
+
+impl End {
+    fn of(error: &(dyn Error + Send + Sync + 'static)) -> Self {
+        let timed_out = error.downcast_ref().is_some_and(hyper::Error::is_timeout);
+        if timed_out { Self::Silent } else { Self::Protocol }
+    }
 }
 
 /// Serves requests until the connection ends. After `shutdown` the requests in progress are the
@@ -68,7 +75,7 @@ where
     loop {
         tokio::select! {
             ended = connection.as_mut() => {
-                return if ended.is_ok() { End::Peer } else { End::Protocol };
+                return ended.map_or_else(|error| End::of(&*error), |()| End::Peer);
             }
             () = shutdown.cancelled(), if !is_ending => {
                 connection.as_mut().graceful_shutdown();
@@ -80,8 +87,8 @@ where
                     return End::Silent;
                 }
                 before = now;
-                let next = Duration::from_millis(u64::from(limits.silence_ms_max));
-                silence.as_mut().reset(tokio::time::Instant::now() + next);
+                let next = tokio::time::sleep(super::millis(limits.silence_ms_max));
+                silence.set(next);
             }
         }
     }

@@ -49,9 +49,11 @@ pub struct Publish {
     /// Lease term of the publisher; the bus refuses a term older than it has seen in this
     /// partition. `None` on topics that many may write.
     pub term: Option<Term>,
-    /// Compaction key, on compacted topics.
+    /// Compaction key, on compacted topics: the record replaces the one of the same key. None is
+    /// the empty key.
     pub key: Option<Arc<str>>,
-    /// At most [`proto::limits::RECORD_BYTES_MAX`].
+    /// At most [`proto::limits::RECORD_BYTES_MAX`] bytes. Empty on a compacted topic: nothing is
+    /// known of the key any more, and the record may be forgotten.
     pub value: Bytes,
 }
 
@@ -128,7 +130,7 @@ pub enum At {
     Committed(Arc<str>),
 }
 
-/// The port. Every call is a batch, and every call may be repeated.
+/// The port. Every call may be repeated; a record that is published again is there twice.
 pub trait Bus: Send + Sync + Debug {
     /// Appends records; one result each, in order. Records of one partition keep their order.
     fn publish(&self, records: Vec<Publish>) -> BoxFuture<'_, Vec<Result<Offset, PublishError>>>;
@@ -153,7 +155,7 @@ pub trait Bus: Send + Sync + Debug {
         at: At,
     ) -> BoxFuture<'_, Result<Offset, ReadError>>;
 
-    /// Remembers that `group` has done all work before `next`.
+    /// Remembers that `group` has done all work before `next`. A commit never goes back.
     fn commit(
         &self,
         group: Arc<str>,

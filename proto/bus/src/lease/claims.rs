@@ -11,7 +11,7 @@
 //! Without that a member that was stopped would take the others for dead.
 //!
 //! Only monotonic time counts, each member's own: a claim is alive for [`LIFE`] after it was read,
-//! and its holder stops [`LIFE`] after it was sent, which is earlier.
+//! and its holder stops somewhat less than that after it was sent, which is earlier.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -21,8 +21,11 @@ use proto::time::Mono;
 
 use crate::PartitionNo;
 
-/// How long a claim holds.
+/// How long the others respect a claim after they read it.
 pub const LIFE: Duration = Duration::from_secs(2);
+/// How long its holder relies on a claim after it was sent. Shorter, for the holder's timer may be
+/// late.
+const HOLD: Duration = Duration::from_millis(1900);
 /// Time between two renewals.
 pub const RENEW: Duration = Duration::from_millis(500);
 /// A seat this old, read back, still shows that the log was read up to now.
@@ -157,7 +160,7 @@ impl Claims {
                 if let Some(mine) = self.mine.get_mut(&claim.partition)
                     && mine.term == claim.term
                 {
-                    mine.until = mine.until.max(sent + LIFE);
+                    mine.until = mine.until.max(sent + HOLD);
                 }
             }
             Input::Failed { claim } => {
@@ -288,7 +291,7 @@ impl Claims {
         let newest = self.newest.get(&partition).copied().unwrap_or_default();
         let round = (newest.0 >> NODE_BITS) + 1;
         let term = Term((round << NODE_BITS) | u64::from(self.node.0));
-        self.mine.insert(partition, Mine { term, until: now + LIFE, is_held: false });
+        self.mine.insert(partition, Mine { term, until: now + HOLD, is_held: false });
         self.put(Claim { partition, term, is_alive: true });
     }
 
