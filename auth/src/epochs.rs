@@ -135,7 +135,10 @@ impl Driver {
             return Ok(());
         }
         let answers = tokio::time::timeout(self.answer_max, self.bus.publish(records)).await;
-        let answers = answers.map_err(|_| Trouble::Late)?;
+        let Ok(answers) = answers else {
+            self.count(list::AUTH_PUBLISH_FAILURES_TOTAL);
+            return Err(Trouble::Late);
+        };
         let mut published = Ok(());
         for answer in answers {
             match answer {
