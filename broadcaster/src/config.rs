@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use broadcaster_core::lane::Shares;
-use broadcaster_core::settings::{House, INTERVAL_MS_MIN};
+use broadcaster_core::settings::{House, INTERVAL_MS_MAX, INTERVAL_MS_MIN};
 use proto::id::NodeId;
 use serde::{Deserialize, Serialize};
 
@@ -116,6 +116,8 @@ impl Config {
         ensure!(self.writers > 0, "writers is 0");
         ensure!(self.queues_max > 0 && self.store_queue_max > 0, "a queue has no place");
         ensure!(!self.base.ends_with('/'), "base ends with a slash");
+        let hold_ms = INTERVAL_MS_MAX.saturating_add(self.hold_extra_ms);
+        ensure!(hold_ms < self.http.answer_ms_max, "http.answer_ms_max is shorter than a hold");
         let jump = "jump_ms_max is shorter than a slot";
         ensure!(self.jump_ms_max >= INTERVAL_MS_MIN, jump);
         Ok(())
@@ -137,6 +139,33 @@ impl Config {
     }
 }
 
+/// Milliseconds as a duration.
 pub(crate) fn millis(ms: u32) -> Duration {
     Duration::from_millis(ms.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_work() {
+        Config::default().check().unwrap();
+    }
+
+    #[test]
+    fn values_that_cannot_work_are_refused() {
+        let refused = [
+            Config { shares: [50, 50, 1, 0], ..Config::default() },
+            Config { flush_ms: 19, ..Config::default() },
+            Config { retention_s: 0, ..Config::default() },
+            Config { writers: 0, ..Config::default() },
+            Config { base: "https://cdn.example/".to_owned(), ..Config::default() },
+            Config { hold_extra_ms: 10_000, ..Config::default() },
+        ];
+
+        for config in refused {
+            assert!(config.check().is_err(), "{config:?}");
+        }
+    }
 }

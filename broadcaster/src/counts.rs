@@ -14,7 +14,8 @@ pub(crate) enum Became {
     Shed(proto::verdict::Reason),
 }
 
-/// All counters. Families with many labels are looked up per batch, not per item.
+/// All counters. Those with many labels are looked up each time: an item has one fate, so that is
+/// some hundred times a second and room.
 #[derive(Clone, Debug)]
 pub(crate) struct Counts {
     meter: Meter,

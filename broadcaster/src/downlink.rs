@@ -71,6 +71,10 @@ async fn run(bus: Arc<dyn Bus>, mut queue: mpsc::Receiver<Publish>, clock: Clock
             if records.is_empty() {
                 break;
             }
+            if queue.is_closed() {
+                // The process ends, and the unit's viewers have the segments.
+                return;
+            }
             clock.sleep(PAUSE).await;
         }
         for _ in records.drain(..) {

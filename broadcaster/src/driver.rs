@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use broadcaster_core::room::Told;
 use broadcaster_core::settings::House;
 use broadcaster_core::{Found, Now};
 use bus::{At, Bus, Group, GroupConfig, GroupEvent, PartitionNo, ReadError, Tail, Tailed, topic};
@@ -41,6 +42,8 @@ const GAUGE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(100);
 /// Longest time for one call to the bus: short, since leases are renewed between the calls.
 const BUS_MAX: Duration = Duration::from_millis(800);
+/// A reader that met an error is watched for so long.
+const UNREAD: Duration = Duration::from_secs(3);
 /// The name under which `accepted` is committed.
 const GROUP: &str = "broadcaster";
 
@@ -75,6 +78,8 @@ struct Driver {
     asks: FuturesUnordered<BoxFuture<'static, Answer>>,
     /// The bus refuses: nothing is tried before.
     paused: Mono,
+    /// Items could not be read: `/readyz` fails until then.
+    unread: Mono,
 }
 
 /// What was read or created.
@@ -82,6 +87,7 @@ enum Answer {
     Takeover { partition: PartitionNo, term: Term, found: Result<BTreeMap<RoomId, Found>, Fenced> },
     Open { partition: PartitionNo, term: Term, room: RoomId, start: Box<Start> },
     Gen { partition: PartitionNo, term: Term, room: RoomId, info: GenInfo },
+    Known { partition: PartitionNo, term: Term, room: RoomId, known: Vec<Told> },
 }
 
 /// Runs until `shutdown`, then until the open slots are sealed, at most for `drain_max`.
@@ -150,6 +156,7 @@ impl Driver {
             jobs: VecDeque::new(),
             asks: FuturesUnordered::new(),
             paused: Mono(0),
+            unread: Mono(0),
         }
     }
 
@@ -198,9 +205,14 @@ impl Driver {
                     owned.0.accept(records, now, owned.1);
                 }
             }
-            Err(error) => {
+            Err(ReadError::Gone { oldest }) => {
                 self.tools.counts.skipped("accepted");
+                tracing::error!(oldest = oldest.0, "items were gone before they were read");
+            }
+            Err(error @ (ReadError::Away | ReadError::NoPartition)) => {
                 tracing::warn!(%error, "accepted could not be read");
+                self.tools.health.fail("accepted cannot be read");
+                self.unread = self.now().mono + UNREAD;
             }
         }
     }
@@ -238,9 +250,15 @@ impl Driver {
                 }
             }
             Answer::Open { partition, term, room, start } => {
+                self.ask_known(partition, term, &room, &start);
                 let (house, fact) = (self.tools.house, self.facts.get(&room).cloned());
                 if let (Some((owned, _)), Some(fact)) = (self.owned(partition, term), fact) {
                     owned.start(&room, *start, &fact, house, now);
+                }
+            }
+            Answer::Known { partition, term, room, known } => {
+                if let Some((owned, _)) = self.owned(partition, term) {
+                    owned.recall(&room, known, now);
                 }
             }
             Answer::Gen { partition, term, room, info } => {
@@ -313,6 +331,22 @@ impl Driver {
         }
         let running: usize = self.partitions.values().map(Owned::running).sum();
         self.tools.counts.rooms.set(i64::try_from(running).unwrap_or(i64::MAX));
+    }
+
+    /// `sealed` goes back some minutes only: the ids before come from the segments, while the room
+    /// goes on.
+    fn ask_known(&self, partition: PartitionNo, term: Term, room: &RoomId, start: &Start) {
+        let (Some(_), Some(head)) = (&start.resume, start.head.clone()) else {
+            return;
+        };
+        let (opener, room) = (self.tools.opener.clone(), room.clone());
+        self.asks.push(
+            async move {
+                let known = opener.known(&room, &head).await;
+                Answer::Known { partition, term, room, known }
+            }
+            .boxed(),
+        );
     }
 
     /// Has something read or created.

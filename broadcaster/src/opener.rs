@@ -151,20 +151,21 @@ impl Opener {
             (None, Some(head)) => head.heat,
             (None, None) => Heat::Cold,
         };
+        let of_head = head.as_ref().map_or(Gen(0), newest_gen);
+        let newest_gen = found.as_ref().and_then(Found::gen_no).unwrap_or_default().max(of_head);
+        let start = Start { resume: None, newest_gen, known: Vec::new(), head, heat };
         if let Some(found) = found
-            && let Some(info) = self.info_of(room, &found, head.as_ref()).await
+            && let Some(info) = self.info_of(room, &found, start.head.as_ref()).await
         {
-            let resume = Some(found.resume(info));
-            return Start { resume, newest_gen: info.gen_no, known: Vec::new(), head, heat };
+            return Start { resume: Some(found.resume(info)), ..start };
         }
-        let Some(mut head) = head else {
-            return Start { resume: None, newest_gen: Gen(0), known: Vec::new(), head: None, heat };
+        let Some(mut head) = start.head else {
+            return start;
         };
         // The order of what was flushed but never sealed is lost: the gen ends here.
         self.look_ahead(room, &mut head).await;
         let known = self.known(room, &head).await;
-        let newest_gen = head.next.map_or(head.gen_no, |it| it.gen_no.max(head.gen_no));
-        Start { resume: None, newest_gen, known, head: Some(head), heat }
+        Start { known, head: Some(head), ..start }
     }
 
     /// Creates the first free gen after `after`.
@@ -215,6 +216,9 @@ impl Opener {
 
     async fn info_of(&self, room: &RoomId, found: &Found, head: Option<&Head>) -> Option<GenInfo> {
         let gen_no = found.gen_no()?;
+        if head.is_some_and(|it| it.gen_no > gen_no) {
+            return None;
+        }
         if let Some(info) = found.info() {
             return Some(info);
         }
@@ -238,7 +242,7 @@ impl Opener {
     }
 
     /// Items in the newest segments of a gen.
-    async fn known(&self, room: &RoomId, head: &Head) -> Vec<Told> {
+    pub(crate) async fn known(&self, room: &RoomId, head: &Head) -> Vec<Told> {
         let interval_ms = u128::from(head.interval_ms.max(1));
         let slots = u64::try_from(RECALL_IDS.as_millis() / interval_ms).unwrap_or(u64::MAX);
         let oldest = head.oldest.0.max((head.slot.0 + 1).saturating_sub(slots));
@@ -277,6 +281,10 @@ impl Opener {
             StoreError::Away("it did not answer in time".to_owned())
         })
     }
+}
+
+fn newest_gen(head: &Head) -> Gen {
+    head.next.map_or(head.gen_no, |it| it.gen_no.max(head.gen_no))
 }
 
 fn segment(room: &RoomId, gen_no: Gen, slot: SlotNo) -> File {

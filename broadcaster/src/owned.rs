@@ -5,6 +5,7 @@ mod driven;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use broadcaster_core::room::Told;
 use broadcaster_core::settings::House;
 use broadcaster_core::{Found, Input, Now, Settings};
 use bus::{Offset, Record};
@@ -148,6 +149,13 @@ impl Owned {
             entries.drain(..).map(|event| RoomEntry { app: fact.app, room: room.clone(), event });
         self.parcel.pack(entries.collect());
         self.next_tick = Mono(0);
+    }
+
+    /// Items of a room that were shown before `sealed` begins.
+    pub(crate) fn recall(&mut self, room: &RoomId, known: Vec<Told>, now: Now) {
+        if let Some(driven) = self.rooms.get_mut(room) {
+            driven.handle(Input::Known(known), now);
+        }
     }
 
     /// A gen was created.

@@ -183,7 +183,7 @@ impl Press {
         let header = &sealed.full.header;
         printed.shelf.put(gen_info(header), header.slot, header.end);
         let expired = printed.shelf.expire(self.retention_ms, header.now_ms, EXPIRED_MAX);
-        let oldest = printed.shelf.newest().map_or(header.slot, |it| it.oldest);
+        let oldest = printed.shelf.newest().map_or(header.slot, |it| it.oldest.min(header.slot));
         printed.head = Some(head::build(header, oldest, sealed.recalled));
 
         let files: Vec<_> = [&sealed.full, &sealed.lite].into_iter().flat_map(print).collect();

@@ -15,8 +15,8 @@ pub const PROTECTED_KEEP: Duration = Duration::from_secs(600);
 pub const COMMENT_KEEP: Duration = Duration::from_secs(120);
 /// Ids of protected items: 10 minutes of 100 a second, about 5 MB.
 pub const PROTECTED_IDS_MAX: usize = 60_000;
-/// Ids of comments: 2 minutes of 500 a second.
-pub const COMMENT_IDS_MAX: usize = 60_000;
+/// Ids of comments: 40 s of 500 a second, about 2 MB. The bus replays a few seconds.
+pub const COMMENT_IDS_MAX: usize = 20_000;
 
 /// What is known of an item that was here before.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -42,11 +42,12 @@ impl Recent {
         self.ids.get(&id).copied()
     }
 
-    /// Remembers a new item.
+    /// Remembers a new item; what is known already stays.
     pub fn insert(&mut self, id: ItemId, lane: Lane, known: Known, now: Mono) {
-        if self.ids.insert(id, known).is_some() {
+        if self.ids.contains_key(&id) {
             return;
         }
+        self.ids.insert(id, known);
         if lane.is_protected() {
             self.protected.push_back((id, now));
         } else {

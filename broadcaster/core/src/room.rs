@@ -5,33 +5,34 @@
 //! Every item that is not deferred gets exactly one fate: it stands in one flush, or in one
 //! [`Output::Fates`] as shed. Ids that come again are only told again.
 
+mod exchange;
 mod repeats;
+mod sealing;
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use proto::control::Segments;
-use proto::head::{GenInfo, Tier};
+use proto::head::GenInfo;
 use proto::heat::Heat;
-use proto::id::{Gen, ItemId, Seq, SlotNo};
-use proto::item::{Item, Lane, Placed};
+use proto::id::{Gen, SlotNo};
+use proto::item::{Item, Placed};
 use proto::limits::{ENVELOPE_ENTRIES_MAX, FLUSH_ITEMS_MAX, SEGMENT_ITEMS_MAX};
-use proto::segment::{Header, Segment};
 use proto::time::{Mono, Wall};
 use proto::verdict::{Fate, Reason};
 
 use crate::Now;
 use crate::budget::{Budget, Span};
 use crate::pace::Pace;
-use crate::pack::{crc, lite, pack};
 use crate::recent::{Known, Recent};
 use crate::room::repeats::Repeats;
 use crate::scheduler::Scheduler;
 use crate::settings::Settings;
 use crate::thermostat::Thermostat;
-use crate::timeline::{Due, Flush, Slot, Timeline};
+use crate::timeline::{Due, Flush, Timeline};
+
+pub use exchange::{Input, Output, Resume, Sealed, Told};
 
 /// Bytes of text in one flush: with [`FLUSH_ITEMS_MAX`] items it stays well below a frame.
 pub const FLUSH_BYTES_MAX: u32 = 192 * 1024;
@@ -41,110 +42,6 @@ pub const SWITCH_SLOTS: u64 = 2;
 pub const COOLING: Duration = Duration::from_secs(60);
 /// A change of interval is announced this many slots ahead.
 const CHANGE_SLOTS: u64 = 2;
-
-/// What a room is told.
-#[derive(Clone, Debug)]
-pub enum Input {
-    /// An admitted item.
-    Item(Item),
-    /// It is open, with these settings.
-    Open(Box<Settings>),
-    /// It closes: no new comments, what is waiting in protected lanes is still shown.
-    Close,
-    /// A gen was created for it.
-    Gen(GenInfo),
-    /// Goes on where another left off.
-    Resume(Box<Resume>),
-    /// Items that were here before, from older segments.
-    Known(Vec<Told>),
-    /// Links counted.
-    Gauge {
-        /// People in the room.
-        people: u32,
-        /// Sessions in the room.
-        sessions: u32,
-    },
-}
-
-/// What must happen.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Output {
-    /// Create the first free gen after `after` and say so.
-    WantGen {
-        /// The newest gen the machine knows; 0: none.
-        after: Gen,
-        /// Start of its slot 0.
-        epoch_ms: Wall,
-        /// Length of its slots.
-        interval_ms: u32,
-    },
-    /// A gen begins.
-    Opened(GenInfo),
-    /// Items were given their places.
-    Flush(Flush),
-    /// What became of items that are in no flush, or came again.
-    Fates(Vec<Told>),
-    /// The item's protected lane is full. It has no fate, and its journal sends it again.
-    Deferred(ItemId, Lane),
-    /// A slot is complete.
-    Seal(Box<Sealed>),
-    /// The room's heat changes.
-    Heat {
-        /// The new heat.
-        heat: Heat,
-        /// Gen of the switch.
-        gen_no: Gen,
-        /// First slot on the new path.
-        slot: SlotNo,
-        /// People in the room.
-        online: u32,
-    },
-    /// The room is closed, and everything was shown.
-    Ended,
-}
-
-/// An item and what became of it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Told {
-    /// Which.
-    pub id: ItemId,
-    /// Its lane.
-    pub lane: Lane,
-    /// What.
-    pub fate: Fate,
-}
-
-/// A complete slot.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Sealed {
-    /// Everything.
-    pub full: Segment,
-    /// A subset.
-    pub lite: Segment,
-    /// [`crc`] of the full segment's items.
-    pub crc: u32,
-    /// Whether the room writes files for this slot.
-    pub is_written: bool,
-    /// Ids recalled lately.
-    pub recalled: Vec<ItemId>,
-}
-
-/// What another broadcaster left.
-#[derive(Clone, Debug)]
-pub struct Resume {
-    /// The gen.
-    pub info: GenInfo,
-    /// First slot that is not sealed.
-    pub slot: SlotNo,
-    /// The next free seq.
-    pub next_seq: Seq,
-    /// Flushes of slots that are not sealed.
-    pub flushes: Vec<Flush>,
-    /// Flushes of the last minutes, sealed or not: what must be repeated is among them.
-    pub shown: Vec<Flush>,
-    /// What became of items that were not shown.
-    pub told: Vec<Told>,
-}
 
 /// One room.
 #[derive(Debug)]
@@ -321,6 +218,11 @@ impl Room {
     fn start(&mut self, info: GenInfo, now: Now) {
         let timeline = Timeline::open(info, self.settings.house.flush_ms);
         self.outputs.push_back(Output::Opened(info));
+        let (heat, gen_no, online) = (self.thermostat.heat(), info.gen_no, self.online);
+        if heat == Heat::Hot {
+            // Links may have started anew, and they take an unknown room for a cold one.
+            self.outputs.push_back(Output::Heat { heat, gen_no, slot: SlotNo(0), online });
+        }
         self.drive(timeline, now);
     }
 
@@ -432,54 +334,6 @@ impl Room {
             (Life::Closing, _) if is_empty => self.finish(),
             (_, Some(info)) => self.start(info, now),
             (_, None) => {}
-        }
-    }
-
-    fn emit(&mut self, info: GenInfo, slot: Slot, time: Wall, now: Now) {
-        let header = Header {
-            room: self.settings.room.clone(),
-            gen_no: info.gen_no,
-            slot: slot.slot,
-            tier: Tier::Full,
-            epoch_ms: info.epoch_ms,
-            interval_ms: info.interval_ms,
-            now_ms: time,
-            spread_ms: self.settings.house.spread_ms,
-            next_tier: None,
-            online: self.online,
-            heat: self.thermostat.heat(),
-            bases: Vec::new(),
-            next: slot.next,
-            end: slot.end,
-        };
-        let again = self.repeats.take(time);
-        let comments_max = self.lite_comments();
-        let full = pack(header.clone(), &slot.flushes, again.clone());
-        let lite = lite(header, &slot.flushes, again, comments_max);
-        self.repeats.push(info.gen_no, &full.items, time);
-        self.outputs.push_back(Output::Seal(Box::new(Sealed {
-            crc: crc(full.items.iter().map(|it| &it.item)),
-            full,
-            lite,
-            is_written: self.is_written(now.mono),
-            recalled: self.repeats.recalled(),
-        })));
-    }
-
-    fn lite_comments(&self) -> usize {
-        let house = &self.settings.house;
-        let comments = u64::from(house.lite_comments_per_s) * u64::from(house.flush_ms) / 1000;
-        usize::try_from(comments).unwrap_or(usize::MAX).max(1)
-    }
-
-    fn is_written(&self, now: Mono) -> bool {
-        match self.settings.segments {
-            Segments::Always => true,
-            Segments::Never => false,
-            Segments::Auto => match self.thermostat.heat() {
-                Heat::Hot => true,
-                Heat::Cold => self.cooled_at.is_some_and(|it| now.since(it) < COOLING),
-            },
         }
     }
 

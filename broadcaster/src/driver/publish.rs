@@ -30,6 +30,9 @@ impl Driver {
         }
         self.tick();
         while self.publish_round().await {}
+        if self.now().mono >= self.paused.max(self.unread) {
+            self.tools.health.ok();
+        }
         self.pass_on();
         self.send_facts().await;
         self.commit().await;
@@ -75,9 +78,6 @@ impl Driver {
                 Sent::Later => is_going_on = false,
                 Sent::Fenced => self.lose(partition),
             }
-        }
-        if is_going_on {
-            self.tools.health.ok();
         }
         is_going_on
     }

@@ -136,15 +136,14 @@ struct Writer {
 impl Writer {
     async fn run(mut self, mut queue: mpsc::Receiver<Work>) -> anyhow::Result<()> {
         while let Some(work) = queue.recv().await {
-            let is_last = queue.is_closed();
-            self.write(&work, is_last).await;
+            self.write(&work, &queue).await;
             self.remove(&work.removes).await;
         }
         Ok(())
     }
 
     /// Tries until it is done, or the slot's life is over; when the process ends, only once.
-    async fn write(&self, work: &Work, is_last: bool) {
+    async fn write(&self, work: &Work, queue: &mpsc::Receiver<Work>) {
         let started = self.clock.mono();
         let mut pause = PAUSE;
         loop {
@@ -154,7 +153,7 @@ impl Writer {
             };
             self.wellness.note(self.number, false);
             tracing::warn!(store = self.number, %error, "a slot could not be stored");
-            if is_last || self.clock.mono().since(started) >= self.life {
+            if queue.is_closed() || self.clock.mono().since(started) >= self.life {
                 return;
             }
             self.clock.sleep(pause).await;

@@ -29,7 +29,7 @@ async fn a_unit_that_never_answers_delays_nobody() {
     downlink.seal_of(1, slot + 3).await;
     let metrics = broadcaster.meter.render();
     assert!(metrics.contains("topic=\"downlink\",why=\"queue_full\""), "{metrics}");
-    broadcaster.kill();
+    broadcaster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

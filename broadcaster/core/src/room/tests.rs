@@ -3,10 +3,11 @@
 mod any_day;
 
 use proto::control::{RoomFact, RoomSettings};
-use proto::id::{AppId, RoomId, SenderRef};
-use proto::item::{Body, Role, Style};
+use proto::id::{AppId, ItemId, RoomId, SenderRef, Seq};
+use proto::item::{Body, Lane, Role, Style};
 
 use super::*;
+use crate::pack::crc;
 use crate::settings::House;
 
 /// A room with the answers its shell would give, and everything it said.
@@ -363,6 +364,17 @@ fn heat_is_announced_two_slots_ahead_and_segments_are_written_from_then() {
     let written: Vec<bool> = stage.seals.iter().map(|it| it.is_written).collect();
     assert_eq!(written, [[false; 5], [true; 5]].concat());
     assert_eq!(stage.seals[6].full.header.online, 50);
+}
+
+#[test]
+fn a_hot_room_says_so_again_in_every_gen() {
+    let mut stage = Stage::without_gen(&RoomSettings::default());
+    stage.room = Room::new(limits(&RoomSettings::default()), Gen(0), Heat::Hot);
+
+    stage.advance(1000);
+
+    assert_eq!(stage.heats, [(Heat::Hot, Gen(1), SlotNo(0))]);
+    assert!(stage.seals[0].is_written);
 }
 
 #[test]

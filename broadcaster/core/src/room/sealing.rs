@@ -1,0 +1,63 @@
+//! A room's sealed slots: headers, tiers, and whether files are written.
+
+use proto::control::Segments;
+use proto::head::{GenInfo, Tier};
+use proto::heat::Heat;
+use proto::segment::Header;
+use proto::time::{Mono, Wall};
+
+use super::{COOLING, Output, Room, Sealed};
+use crate::Now;
+use crate::pack::{crc, lite, pack};
+use crate::timeline::Slot;
+
+impl Room {
+    /// Says that a slot is complete.
+    pub(super) fn emit(&mut self, info: GenInfo, slot: Slot, time: Wall, now: Now) {
+        let header = Header {
+            room: self.settings.room.clone(),
+            gen_no: info.gen_no,
+            slot: slot.slot,
+            tier: Tier::Full,
+            epoch_ms: info.epoch_ms,
+            interval_ms: info.interval_ms,
+            now_ms: time,
+            spread_ms: self.settings.house.spread_ms,
+            next_tier: None,
+            online: self.online,
+            heat: self.thermostat.heat(),
+            bases: Vec::new(),
+            next: slot.next,
+            end: slot.end,
+        };
+        let again = self.repeats.take(time);
+        let comments_max = self.lite_comments();
+        let full = pack(header.clone(), &slot.flushes, again.clone());
+        let lite = lite(header, &slot.flushes, again, comments_max);
+        self.repeats.push(info.gen_no, &full.items, time);
+        self.outputs.push_back(Output::Seal(Box::new(Sealed {
+            crc: crc(full.items.iter().map(|it| &it.item)),
+            full,
+            lite,
+            is_written: self.is_written(now.mono),
+            recalled: self.repeats.recalled(),
+        })));
+    }
+
+    fn lite_comments(&self) -> usize {
+        let house = &self.settings.house;
+        let comments = u64::from(house.lite_comments_per_s) * u64::from(house.flush_ms) / 1000;
+        usize::try_from(comments).unwrap_or(usize::MAX).max(1)
+    }
+
+    fn is_written(&self, now: Mono) -> bool {
+        match self.settings.segments {
+            Segments::Always => true,
+            Segments::Never => false,
+            Segments::Auto => match self.thermostat.heat() {
+                Heat::Hot => true,
+                Heat::Cold => self.cooled_at.is_some_and(|it| now.since(it) < COOLING),
+            },
+        }
+    }
+}
