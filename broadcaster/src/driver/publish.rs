@@ -9,6 +9,8 @@ use crate::parcel::Letter;
 
 /// Facts sent to `control` in one turn.
 const FACTS_MAX: usize = 64;
+/// Facts that wait for `control`; beyond, the oldest are dropped, since newer heat replaces them.
+const FACTS_WAITING_MAX: usize = 10_000;
 
 /// How a publish to `sealed` went.
 enum Sent {
@@ -132,6 +134,8 @@ impl Driver {
                 owned.ledger.done(id);
             }
         }
+        let excess = self.says.len().saturating_sub(FACTS_WAITING_MAX);
+        self.says.drain(..excess);
         self.send_jobs();
     }
 
