@@ -1,2 +1,53 @@
-//! The command.
-fn main() {}
+//! `barrage`: the whole system in one command.
+
+mod cli;
+mod command;
+mod run_file;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::{Cli, Command};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            return failed(&anyhow::Error::new(error).context("cannot start the runtime"));
+        }
+    };
+    let ended = runtime.block_on(run(cli.command));
+    runtime.shutdown_background();
+    match ended {
+        Ok(code) => code,
+        Err(error) => failed(&error),
+    }
+}
+
+async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Up(args) => Box::pin(command::up::run(args)).await,
+        Command::Auth(args) => command::role::run("auth", &args),
+        Command::Gslb(args) => command::role::run("gslb", &args),
+        Command::Link(args) => command::role::run("link", &args),
+        Command::Chatserver(args) => command::role::run("chatserver", &args),
+        Command::Broadcaster(args) => command::role::run("broadcaster", &args),
+        Command::Watch(args) => Box::pin(command::watch::run(args)).await,
+        Command::Say(args) => Box::pin(command::say::run(args)).await,
+        Command::Replay(args) => Box::pin(command::replay::run(args)).await,
+        Command::Token(args) => command::token::run(args),
+        Command::Bench(args) => Box::pin(command::bench::run(args)).await,
+        Command::Version => {
+            cli::line(&format!("barrage {}", env!("CARGO_PKG_VERSION")));
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "the last word of a command that failed")]
+fn failed(error: &anyhow::Error) -> ExitCode {
+    eprintln!("barrage: {error:#}");
+    ExitCode::from(2)
+}

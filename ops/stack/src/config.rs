@@ -162,9 +162,11 @@ fn listener(listen: SocketAddr, transport: Transport) -> ListenerConfig {
         machine_room: String::new(),
         binder: match transport {
             Transport::Tls => link::Binder::Required,
-            Transport::Tcp | Transport::Ws | Transport::Wss | Transport::Quic | Transport::National => {
-                link::Binder::None
-            }
+            Transport::Tcp
+            | Transport::Ws
+            | Transport::Wss
+            | Transport::Quic
+            | Transport::National => link::Binder::None,
         },
     }
 }

@@ -5,12 +5,15 @@
 //! SDKs and sockets, and keeps books on every item.
 #![deny(missing_docs)]
 
+mod business;
 mod config;
+pub mod crowd;
 pub mod identity;
 pub mod page;
 pub mod replay;
 mod stack;
 
-pub use config::{Config, DATA};
+pub use business::{Business, Gift};
+pub use config::{Admin, Config, DATA, Log, Page};
 pub use identity::Identity;
 pub use stack::{Addrs, Shared, Stack, Trust};

@@ -6,8 +6,12 @@ use axum::Router;
 use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::get;
+use kit::http::{Plain, Server};
+use kit::meter::Meter;
 use proto::id::RoomId;
 use serde::Serialize;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 /// Where the page finds its room.
 #[derive(Clone, Debug, Serialize)]
@@ -18,13 +22,30 @@ pub struct Place {
     pub origin: String,
 }
 
+/// Serves the page on `listener` until `stop`.
+///
+/// # Errors
+/// When the server failed.
+pub async fn serve(
+    listener: TcpListener,
+    place: Place,
+    meter: &Meter,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let server = Server::new(kit::http::Limits::default(), meter, "page");
+    server.serve(listener, Plain, router(place), stop).await
+}
+
 /// The page's routes.
-pub fn router(place: Place) -> Router {
+fn router(place: Place) -> Router {
     let place = Arc::new(place);
     Router::new()
         .route("/", get(|| file("text/html; charset=utf-8", include_str!("page/index.html"))))
         .route("/page.css", get(|| file("text/css; charset=utf-8", include_str!("page/page.css"))))
-        .route("/page.js", get(|| file("text/javascript; charset=utf-8", include_str!("page/page.js"))))
+        .route(
+            "/page.js",
+            get(|| file("text/javascript; charset=utf-8", include_str!("page/page.js"))),
+        )
         .route("/page.json", get(move || async move { axum::Json(place.as_ref().clone()) }))
 }
 

@@ -7,7 +7,7 @@ use proto::id::ItemId;
 
 /// What the viewers got, compared with what was sealed.
 #[derive(Debug, Default)]
-pub struct Audit {
+pub(super) struct Audit {
     /// Dense numbers for ids, so that a viewer's set is a bit each.
     numbers: HashMap<ItemId, usize>,
     sealed: BTreeMap<usize, Place>,
@@ -25,32 +25,31 @@ struct Receipts {
 
 /// What is wrong, over all viewers.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Findings {
+pub(super) struct Findings {
     /// Items that a viewer got again.
-    pub repeats: u64,
+    pub(super) repeats: u64,
     /// Items that a viewer got after one with a later place.
-    pub out_of_order: u64,
+    pub(super) out_of_order: u64,
     /// Sealed items that a viewer never got, one count per item and viewer.
-    pub missing: u64,
+    pub(super) missing: u64,
     /// Items that a viewer got and nobody sealed.
-    pub unexpected: u64,
+    pub(super) unexpected: u64,
 }
 
 impl Audit {
     /// An audit of so many viewers.
-    #[must_use]
-    pub fn new(viewers: usize) -> Self {
+    pub(super) fn new(viewers: usize) -> Self {
         Self { viewers: vec![Receipts::default(); viewers], ..Self::default() }
     }
 
     /// An item was given its place.
-    pub fn sealed(&mut self, id: ItemId, place: Place) {
+    pub(super) fn sealed(&mut self, id: ItemId, place: Place) {
         let number = self.number(id);
         self.sealed.entry(number).or_insert(place);
     }
 
     /// A viewer was shown an item.
-    pub fn shown(&mut self, viewer: usize, id: ItemId, place: Place) {
+    pub(super) fn shown(&mut self, viewer: usize, id: ItemId, place: Place) {
         let number = self.number(id);
         let receipts = &mut self.viewers[viewer];
         let (word, bit) = (number / 64, 1_u64 << (number % 64));
@@ -70,20 +69,17 @@ impl Audit {
     }
 
     /// Items that a viewer got, repeats not counted.
-    #[must_use]
-    pub fn received(&self, viewer: usize) -> u64 {
+    pub(super) fn received(&self, viewer: usize) -> u64 {
         self.viewers[viewer].items
     }
 
     /// How many items were sealed.
-    #[must_use]
-    pub fn sealed_items(&self) -> usize {
+    pub(super) fn sealed_items(&self) -> usize {
         self.sealed.len()
     }
 
     /// Compares the two sides.
-    #[must_use]
-    pub fn findings(&self) -> Findings {
+    pub(super) fn findings(&self) -> Findings {
         let mut findings = Findings::default();
         for receipts in &self.viewers {
             findings.repeats += receipts.repeats;

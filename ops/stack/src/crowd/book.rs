@@ -10,7 +10,7 @@ use proto::id::{Cid, ItemId, ViewerId};
 use proto::verdict::{Fate, Reason, Verdict};
 use serde::Serialize;
 
-use super::audit::Audit;
+use super::Audit;
 use super::summary::{Latency, Quantiles, Received, Summary};
 
 /// By which path a viewer reads.
@@ -74,7 +74,8 @@ impl Book {
         log: Option<Box<dyn Write + Send>>,
     ) -> Self {
         let histogram = || {
-            Histogram::new_with_bounds(1, LATENCY_MS_MAX, 3).expect("1 to 60,000 at 3 digits is valid")
+            Histogram::new_with_bounds(1, LATENCY_MS_MAX, 3)
+                .expect("1 to 60,000 at 3 digits is valid")
         };
         Self {
             delivered: vec![0; accounts.len()],
@@ -164,6 +165,15 @@ impl Book {
         self.audit.shown(viewer, id, place);
     }
 
+    /// Forgets everything but the viewers.
+    pub(super) fn forget(&mut self) {
+        *self = Self::new(
+            std::mem::take(&mut self.accounts),
+            std::mem::take(&mut self.sides),
+            self.log.take(),
+        );
+    }
+
     /// Whether every comment has its fate.
     pub(super) fn is_settled(&self) -> bool {
         let known = |it: &Sent| matches!(it.state, State::Known | State::Refused);
@@ -178,9 +188,8 @@ impl Book {
 
     /// Closes the books: comments that never got an answer count as refused.
     pub(super) fn close(&mut self, damaged: u64, rss_bytes: u64) -> Summary {
-        let unanswered: Vec<usize> = (0..self.sent.len())
-            .filter(|&it| self.sent[it].state == State::Waiting)
-            .collect();
+        let unanswered: Vec<usize> =
+            (0..self.sent.len()).filter(|&it| self.sent[it].state == State::Waiting).collect();
         for number in unanswered {
             self.refuse(number, "unanswered");
         }
@@ -258,7 +267,8 @@ impl Book {
             return;
         };
         let sent = &self.sent[number];
-        let line = Line { id, account: &self.accounts[sent.viewer], text: &sent.text, verdict, fate };
+        let line =
+            Line { id, account: &self.accounts[sent.viewer], text: &sent.text, verdict, fate };
         let written = serde_json::to_writer(&mut *log, &line).map_err(Into::into);
         if let Err(error) = written.and_then(|()| log.write_all(b"\n")) {
             tracing::error!(%error, "the input log could not be written");

@@ -27,7 +27,8 @@ impl FromStr for Fault {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no fault: say lose=1/1000, repeat=1/1000 or swap=1/1000");
+        let wrong =
+            || format!("`{text}` is no fault: say lose=1/1000, repeat=1/1000 or swap=1/1000");
         let (kind, share) = text.split_once('=').ok_or_else(wrong)?;
         let kind = match kind {
             "lose" => FaultKind::Lose,
@@ -42,7 +43,7 @@ impl FromStr for Fault {
 
 /// Spoils what passes through, by count, so that a run is spoiled the same way each time.
 #[derive(Debug)]
-pub struct Spoiler<T> {
+pub(super) struct Spoiler<T> {
     faults: Vec<Fault>,
     passed: u64,
     held: BTreeMap<usize, T>,
@@ -50,13 +51,12 @@ pub struct Spoiler<T> {
 
 impl<T: Clone> Spoiler<T> {
     /// A spoiler with these faults; with none, everything passes as it is.
-    #[must_use]
-    pub const fn new(faults: Vec<Fault>) -> Self {
+    pub(super) const fn new(faults: Vec<Fault>) -> Self {
         Self { faults, passed: 0, held: BTreeMap::new() }
     }
 
     /// What `viewer` gets instead of `item`.
-    pub fn pass(&mut self, viewer: usize, item: T) -> Vec<T> {
+    pub(super) fn pass(&mut self, viewer: usize, item: T) -> Vec<T> {
         self.passed += 1;
         let hit = self.faults.iter().find(|it| self.passed.is_multiple_of(it.every));
         let mut handed = match hit.map(|it| it.kind) {
@@ -73,7 +73,7 @@ impl<T: Clone> Spoiler<T> {
     }
 
     /// What is still held back, by viewer.
-    pub fn flush(&mut self) -> Vec<(usize, T)> {
+    pub(super) fn flush(&mut self) -> Vec<(usize, T)> {
         std::mem::take(&mut self.held).into_iter().collect()
     }
 }

@@ -5,8 +5,8 @@
 //! (the text is a JSON list whose fifth entry is shown), 8 script (runs code: never a comment).
 
 use proto::item::{Mode, Size, Style};
-use quick_xml::{Reader, XmlVersion};
 use quick_xml::events::{BytesRef, Event};
+use quick_xml::{Reader, XmlVersion};
 
 use super::{Comment, Damaged, media_ms, one_line};
 
@@ -43,7 +43,8 @@ fn element(record: &str) -> Result<(String, String), Damaged> {
         return Err(Damaged);
     };
     let attribute = start.try_get_attribute("p").map_err(|_| Damaged)?.ok_or(Damaged)?;
-    let fields = attribute.normalized_value(XmlVersion::Explicit1_0).map_err(|_| Damaged)?.into_owned();
+    let fields =
+        attribute.normalized_value(XmlVersion::Explicit1_0).map_err(|_| Damaged)?.into_owned();
     let mut text = String::new();
     loop {
         match reader.read_event().map_err(|_| Damaged)? {

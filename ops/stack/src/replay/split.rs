@@ -12,8 +12,16 @@ const RECORD_BYTES_MAX: usize = 256 * 1024;
 const CHUNK_BYTES: usize = 64 * 1024;
 /// Elements that Bilibili files hold besides comments.
 const KNOWN_ELEMENTS: [&[u8]; 10] = [
-    b"i", b"chatserver", b"chatid", b"mission", b"maxlimit", b"state", b"real_name", b"source",
-    b"ds", b"de",
+    b"i",
+    b"chatserver",
+    b"chatid",
+    b"mission",
+    b"maxlimit",
+    b"state",
+    b"real_name",
+    b"source",
+    b"ds",
+    b"de",
 ];
 
 /// What the stream holds.

@@ -1,0 +1,249 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use proto::id::RoomId;
+use stack::crowd::Fault;
+
+/// Bullet comments and chat rooms for live events with very many viewers.
+#[derive(Debug, Parser)]
+#[command(name = "barrage", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the whole system in this process, with a demo room and a page to open
+    Up(Up),
+    /// Run the auth role: epochs, keys
+    Auth(Role),
+    /// Run the gslb role: addresses and tokens for arriving viewers
+    Gslb(Role),
+    /// Run the link role: the long connections
+    Link(Role),
+    /// Run the chatserver role: rooms, admission, the business API
+    Chatserver(Role),
+    /// Run the broadcaster role: lanes, slots, segments, the origin
+    Broadcaster(Role),
+    /// Watch a room in the terminal
+    Watch(Watch),
+    /// Say something in a room
+    Say(Say),
+    /// Play a file of recorded comments into a running room
+    Replay(Replay),
+    /// Mint a token, or explain why one is refused
+    Token(Token),
+    /// Measure; prints one JSON object a line with --json
+    Bench(Bench),
+    /// Print the version
+    Version,
+}
+
+/// Where the configuration comes from, and what to do with it.
+#[derive(Args, Debug)]
+pub(crate) struct Config {
+    /// TOML file; `BARRAGE_SECTION__FIELD` in the environment wins over it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print the whole configuration as it would be used, and end
+    #[arg(long)]
+    pub(crate) print_config: bool,
+    /// Check the configuration, and end
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Up {
+    #[command(flatten)]
+    pub(crate) config: Config,
+    /// Folder for rooms, segments and keys; used again by the next run
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// The demo room
+    #[arg(long, value_name = "ROOM", default_value = "demo")]
+    pub(crate) room: RoomId,
+    /// Viewers to start: half read pushes, half poll segments
+    #[arg(long, value_name = "N", default_value_t = 24)]
+    pub(crate) crowd: usize,
+    /// Comments for the crowd: Bilibili XML or {text,time,color} JSON; without it a sample, again and again
+    #[arg(long, value_name = "FILE")]
+    pub(crate) replay: Option<PathBuf>,
+    /// Play so many times faster than recorded
+    #[arg(long, value_name = "X", default_value_t = 1.0)]
+    pub(crate) speed: f64,
+    /// End by itself after so many seconds, draining included, with a summary
+    #[arg(long = "for", value_name = "SECONDS")]
+    pub(crate) seconds: Option<u64>,
+    /// Print JSON: first a line with every address, last a line with the summary
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Seconds that segments are kept
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) retention: Option<u32>,
+    /// Write a JSON line for each comment of the crowd once its fate is known
+    #[arg(long, value_name = "FILE")]
+    pub(crate) input_log: Option<PathBuf>,
+    /// Spoil what the crowd is handed, to prove the audit: lose=1/1000, repeat=1/1000, swap=1/1000
+    #[arg(long, value_name = "KIND=1/N")]
+    pub(crate) fault: Vec<Fault>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Role {
+    #[command(flatten)]
+    pub(crate) config: Config,
+}
+
+/// Which running system to talk to.
+#[derive(Args, Debug)]
+pub(crate) struct Target {
+    /// Data folder of a running `barrage up`
+    #[arg(long, value_name = "DIR", default_value = stack::DATA)]
+    pub(crate) data: PathBuf,
+    /// Which room; the demo room of that system by default
+    #[arg(long)]
+    pub(crate) room: Option<RoomId>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Watch {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// How items should come
+    #[arg(long, value_enum, default_value_t = Path::Auto)]
+    pub(crate) path: Path,
+    /// One JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// End after so many seconds
+    #[arg(long = "for", value_name = "SECONDS")]
+    pub(crate) seconds: Option<u64>,
+}
+
+/// How a room's items reach a viewer.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Path {
+    /// As the room's heat says
+    Auto,
+    /// Over the long connection
+    Push,
+    /// From segments
+    Segments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Say {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// The text
+    pub(crate) text: String,
+    /// Account to say it as
+    #[arg(long, default_value = "terminal")]
+    pub(crate) account: proto::id::ViewerId,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Replay {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Bilibili XML or {text,time,color} JSON
+    pub(crate) file: PathBuf,
+    /// Play so many times faster than recorded
+    #[arg(long, value_name = "X", default_value_t = 1.0)]
+    pub(crate) speed: f64,
+    /// Viewers that the comments are dealt to
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) viewers: usize,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Token {
+    #[command(subcommand)]
+    pub(crate) command: TokenCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Mint a token from keys given on the command line
+    Mint(TokenMint),
+    /// Verify a token, or explain why it is refused
+    Verify(TokenVerify),
+}
+
+/// The keys of an epoch, for tests and for reading an incident.
+#[derive(Args, Debug)]
+pub(crate) struct TokenKeys {
+    /// Master key, 32 bytes in hex
+    #[arg(long, value_name = "HEX", env = "BARRAGE_TOKEN_MASTER", hide_env_values = true)]
+    pub(crate) master: String,
+    /// R of the epoch, 32 bytes in hex
+    #[arg(long, value_name = "HEX")]
+    pub(crate) random: String,
+    /// `host:port` of the link
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) address: String,
+    /// Algorithm: 1 HMAC-SHA-256, 2 HMAC-SM3, 3 HMAC-SHA-512/256
+    #[arg(long, default_value_t = 1)]
+    pub(crate) alg: u8,
+    /// Seconds of an epoch
+    #[arg(long, default_value_t = 600)]
+    pub(crate) interval: u32,
+    /// Number of the master key
+    #[arg(long, default_value_t = 0)]
+    pub(crate) kid: u8,
+    /// Unix seconds to act at; now by default
+    #[arg(long)]
+    pub(crate) at: Option<u64>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct TokenMint {
+    #[command(flatten)]
+    pub(crate) keys: TokenKeys,
+    #[arg(long, default_value_t = 1)]
+    pub(crate) app: u32,
+    #[arg(long, default_value = "somebody")]
+    pub(crate) account: proto::id::ViewerId,
+    /// Rooms of the token
+    #[arg(long = "room", default_value = "demo")]
+    pub(crate) rooms: Vec<RoomId>,
+    /// Seconds within which it must be used, at most 120
+    #[arg(long, default_value_t = 60)]
+    pub(crate) ttl: u16,
+    /// May only read
+    #[arg(long)]
+    pub(crate) read_only: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct TokenVerify {
+    #[command(flatten)]
+    pub(crate) keys: TokenKeys,
+    /// The token's text, `dm1.…`
+    pub(crate) token: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Bench {
+    /// token, segment, fanout, or all
+    pub(crate) name: String,
+    /// One JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Writes a line for the person or program that called.
+#[expect(clippy::print_stdout, reason = "the output of a command")]
+pub(crate) fn line(text: &str) {
+    println!("{text}");
+}
+
+/// Writes a line about something that is wrong.
+#[expect(clippy::print_stderr, reason = "the complaint of a command")]
+pub(crate) fn complain(text: &str) {
+    eprintln!("barrage: {text}");
+}

@@ -1,0 +1,10 @@
+//! The commands, one file each.
+
+pub(crate) mod bench;
+pub(crate) mod replay;
+pub(crate) mod role;
+pub(crate) mod say;
+pub(crate) mod token;
+pub(crate) mod up;
+mod viewer;
+pub(crate) mod watch;

@@ -1,0 +1,48 @@
+//! `run.json`: where a running `up` listens and what the terminal commands need to talk to it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use proto::id::RoomId;
+use serde::{Deserialize, Serialize};
+use stack::{Addrs, Stack};
+
+/// What `watch`, `say` and `replay` read. It holds the demonstration's ticket key, so only its
+/// owner can read it.
+#[derive(Clone, Deserialize, Serialize)]
+pub(crate) struct RunFile {
+    pub(crate) enter: String,
+    pub(crate) room: RoomId,
+    pub(crate) ca_pem: String,
+    pub(crate) ticket_key: String,
+}
+
+impl RunFile {
+    /// Writes what a running stack can be reached by.
+    pub(crate) fn write(data: &Path, stack: &Stack, room: &RoomId) -> anyhow::Result<()> {
+        let Addrs { enter, .. } = stack.addrs();
+        let run = Self {
+            enter: enter.clone(),
+            room: room.clone(),
+            ca_pem: stack.trust().ca_pem.clone(),
+            ticket_key: stack.identity().ticket_key.clone(),
+        };
+        stack::identity::write_private(&path(data), &serde_json::to_vec_pretty(&run)?)
+    }
+
+    /// Reads it; the error says what to do.
+    pub(crate) fn read(data: &Path) -> anyhow::Result<Self> {
+        let path = path(data);
+        let bytes = std::fs::read(&path).with_context(|| {
+            format!(
+                "cannot read {}: is `barrage up` running, with the same --data?",
+                path.display()
+            )
+        })?;
+        serde_json::from_slice(&bytes).with_context(|| format!("{} is damaged", path.display()))
+    }
+}
+
+fn path(data: &Path) -> PathBuf {
+    data.join("run.json")
+}

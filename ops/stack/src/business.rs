@@ -1,0 +1,95 @@
+//! A business server's hand on the API: rooms, notices, gifts. By real HTTP.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use proto::control::RoomSettings;
+use proto::id::{ItemId, RoomId};
+use reqwest::{RequestBuilder, StatusCode};
+use serde_json::{Value, json};
+
+/// Longest wait for an answer.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
+
+/// The business API with one app's key.
+#[derive(Clone)]
+pub struct Business {
+    http: reqwest::Client,
+    api: String,
+    key: String,
+}
+
+impl std::fmt::Debug for Business {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Business").field("api", &self.api).finish_non_exhaustive()
+    }
+}
+
+/// A gift.
+#[derive(Clone, Debug)]
+pub struct Gift<'a> {
+    /// Who gives.
+    pub viewer: &'a str,
+    /// Number in the catalogue.
+    pub gift_no: u32,
+    /// How many.
+    pub count: u32,
+    /// `high` or `low`.
+    pub lane: &'a str,
+}
+
+impl Business {
+    /// `api` is the base of the business API.
+    #[must_use]
+    pub const fn new(http: reqwest::Client, api: String, key: String) -> Self {
+        Self { http, api, key }
+    }
+
+    /// Creates a room; one that is there already keeps its settings.
+    ///
+    /// # Errors
+    /// What the API said, if it said no.
+    pub async fn create_room(&self, room: &RoomId, settings: &RoomSettings) -> anyhow::Result<()> {
+        let body = json!({ "room": room, "settings": settings });
+        self.send(self.http.post(format!("{}/v1/rooms", self.api)).json(&body)).await?;
+        Ok(())
+    }
+
+    /// Gives a gift; the same `key` again is the same gift.
+    ///
+    /// # Errors
+    /// As [`Business::create_room`].
+    pub async fn gift(&self, room: &RoomId, key: &str, gift: Gift<'_>) -> anyhow::Result<ItemId> {
+        let Gift { viewer, gift_no, count, lane } = gift;
+        let body = json!({ "viewer": viewer, "gift_no": gift_no, "count": count, "lane": lane });
+        let url = format!("{}/v1/rooms/{room}/gifts", self.api);
+        item(&self.send(self.http.post(url).header("Idempotency-Key", key).json(&body)).await?)
+    }
+
+    /// Says something in the name of the house.
+    ///
+    /// # Errors
+    /// As [`Business::create_room`].
+    pub async fn notice(&self, room: &RoomId, key: &str, text: &str) -> anyhow::Result<ItemId> {
+        let url = format!("{}/v1/rooms/{room}/notices", self.api);
+        let request = self.http.post(url).header("Idempotency-Key", key);
+        item(&self.send(request.json(&json!({ "text": text }))).await?)
+    }
+
+    async fn send(&self, request: RequestBuilder) -> anyhow::Result<Value> {
+        let answer = request.bearer_auth(&self.key).timeout(ANSWER_MAX).send().await?;
+        let status = answer.status();
+        let body: Value = answer.json().await.unwrap_or_default();
+        if status.is_success() || status == StatusCode::NOT_MODIFIED {
+            return Ok(body);
+        }
+        bail!(
+            "the business API answered {status}: {}",
+            body["title"].as_str().unwrap_or("no reason")
+        )
+    }
+}
+
+fn item(answer: &Value) -> anyhow::Result<ItemId> {
+    serde_json::from_value(answer["id"].clone()).context("the answer names no item")
+}
