@@ -186,7 +186,8 @@ impl Entrance {
         let mut io = Io::new(socket, decoder, self.node.counts.clone());
         io.decoder.feed(&behind, &mut io.found);
         drop(behind);
-        Conversation::new(Arc::clone(&self.node), listener, io, exporter, presence).run().await;
+        let node = Arc::clone(&self.node);
+        Conversation::new(node, listener, io, exporter, presence).run().await;
     }
 
     async fn handshake(

@@ -34,8 +34,8 @@ pub struct Config {
     pub report_ms_max: u32,
     /// The auth service, `https://host:port`.
     pub auth_url: String,
-    /// Logged-in sessions; beyond, a login is told to come back. One costs about 10 KiB with TLS
-    /// and 2 KiB without, and one descriptor.
+    /// Logged-in sessions; beyond, a login is told to come back. One costs about 20 KiB with TLS
+    /// and 5 KiB without, and one descriptor.
     pub sessions_max: u32,
     /// Connections before login; beyond, they are closed at once. One costs at most 16 KiB.
     pub handshakes_max: u32,

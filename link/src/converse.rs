@@ -78,7 +78,7 @@ impl Conversation {
     }
 
     /// Talks until one of both ends it.
-    pub(crate) async fn run(mut self) {
+    pub(crate) async fn run(&mut self) {
         let mut timer = Box::pin(tokio::time::sleep(Duration::ZERO));
         let mut armed = Mono(0);
         loop {
@@ -100,7 +100,9 @@ impl Conversation {
             }
             self.check_deadlines(); // 6. what came due
         }
-        if tokio::time::timeout(FAREWELL_MAX, self.io.finish()).await.is_err() {
+        // Boxed, so that a long conversation does not carry the farewell's memory.
+        let finished = Box::pin(self.io.finish());
+        if tokio::time::timeout(FAREWELL_MAX, finished).await.is_err() {
             tracing::trace!("the client did not hang up");
         }
     }

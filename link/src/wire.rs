@@ -106,3 +106,38 @@ enum Step {
     /// Nothing can follow.
     Over(Found),
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const FRAME_BYTES_MAX: usize = 64;
+    /// The longest WebSocket header from a client, and a control frame's content.
+    const AROUND_BYTES_MAX: usize = 14 + 125;
+
+    proptest! {
+        #[test]
+        fn hostile_bytes_are_neither_kept_nor_believed(
+            pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 0..20),
+            web_socket: bool,
+        ) {
+            let framing = if web_socket { Framing::WebSocket } else { Framing::Stream };
+            let mut decoder = Decoder::new(framing, FRAME_BYTES_MAX);
+            let mut found = Vec::new();
+
+            for piece in pieces {
+                decoder.feed(&piece, &mut found);
+
+                prop_assert!(decoder.pending.len() <= FRAME_BYTES_MAX + AROUND_BYTES_MAX);
+                prop_assert!(decoder.message.len() <= FRAME_BYTES_MAX);
+            }
+            for one in found {
+                if let Found::Frame(frame) = one {
+                    prop_assert!(frame.len() <= FRAME_BYTES_MAX);
+                }
+            }
+        }
+    }
+}

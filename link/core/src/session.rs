@@ -9,6 +9,7 @@ mod login;
 mod open;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -135,7 +136,7 @@ pub struct Claim {
 #[derive(Debug)]
 pub struct Session {
     id: SessionId,
-    limits: std::sync::Arc<Limits>,
+    limits: Arc<Limits>,
     outputs: VecDeque<Output>,
     phase: Phase,
     /// When the connection was accepted.
@@ -160,12 +161,7 @@ enum Phase {
 impl Session {
     /// A session whose connection was accepted at `started`.
     #[must_use]
-    pub const fn new(
-        id: SessionId,
-        limits: std::sync::Arc<Limits>,
-        started: Mono,
-        now: Mono,
-    ) -> Self {
+    pub const fn new(id: SessionId, limits: Arc<Limits>, started: Mono, now: Mono) -> Self {
         Self {
             id,
             limits,

@@ -1,9 +1,11 @@
 //! The way of a comment up and of a flush down, over every transport.
 
+use proto::close::CloseCode;
 use proto::control::Fact;
-use proto::envelope::{Act, Reply, ReplyBatch};
-use proto::frame::Credential;
-use proto::frame::{Ack, Downlink, Join, JoinOutcome, Outcome, Path, Place, Resumed, Uplink};
+use proto::envelope::{Act, Reply};
+use proto::frame::{
+    Ack, Credential, Downlink, Join, JoinOutcome, Outcome, Path, Place, Resumed, Uplink,
+};
 use proto::id::{Cid, Gen, ItemId, Seq, ViewerId};
 use proto::load::LoadReport;
 use proto::time::Wall;
@@ -42,11 +44,7 @@ async fn check_transport(transport: &str) {
     assert!(matches!(&said.act, Act::Comment { cid: Cid(5), text, .. } if text == "hello"));
 
     let ack = Ack { cid: Cid(5), outcome: Outcome::Verdict(Verdict::Admit(ItemId(99))) };
-    let reply = Reply::Ack { session: said.session, cid: ack.cid, outcome: ack.outcome };
-    let replies = ReplyBatch { node: NODE, entries: vec![reply] };
-    let topic = bus::topic::reply(UNIT);
-    let partition = topic.partition_of_node(NODE).0;
-    world.publish(topic, partition, None, replies.encode()).await;
+    world.reply(Reply::Ack { session: said.session, cid: ack.cid, outcome: ack.outcome }).await;
     assert_eq!(sender.receive().await, Downlink::Ack(ack));
 
     world.happen("r", vec![flush(0, 1..=3)]).await;
@@ -134,6 +132,18 @@ async fn one_session_is_closed_by_name() {
 
     assert_eq!(client.closed().await.name(), "other_device");
     other.lives().await;
+}
+
+#[tokio::test]
+async fn a_chatserver_can_end_a_session() {
+    let mut world = World::new().await;
+    let mut client = world.enter("ws", "alice", "r").await;
+    let alice = ViewerId::parse("alice").unwrap();
+    let session = world.act(|it| it.viewer == alice).await.session;
+
+    world.reply(Reply::Close { session, code: CloseCode::Kicked }).await;
+
+    assert_eq!(client.closed().await, CloseCode::Kicked);
 }
 
 #[tokio::test]

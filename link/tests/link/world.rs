@@ -22,7 +22,9 @@ use kit::task::Tasks;
 use link::{Binder, Config, ListenerConfig, Parts, Service};
 use proto::address::{Address, Carrier, Transport};
 use proto::control::{EpochFact, Fact, RoomFact, RoomSettings};
-use proto::envelope::{RoomBatch, RoomEntry, RoomEvent, UplinkBatch, UplinkEntry};
+use proto::envelope::{
+    Reply, ReplyBatch, RoomBatch, RoomEntry, RoomEvent, UplinkBatch, UplinkEntry,
+};
 use proto::id::{AppId, Gen, ItemId, NodeId, RoomId, SenderRef, Seq, SlotNo, UnitId, ViewerId};
 use proto::item::{Body, Item, Lane, Placed, Role, Style};
 use proto::keys::{LinkKeysRequest, Master, Masters};
@@ -199,6 +201,14 @@ impl World {
     pub(crate) async fn tell(&self, fact: Fact) {
         let key = Some(fact.key().into());
         self.publish(bus::topic::control(), 0, key, fact.encode().into()).await;
+    }
+
+    /// Answers as a chatserver.
+    pub(crate) async fn reply(&self, reply: Reply) {
+        let replies = ReplyBatch { node: NODE, entries: vec![reply] };
+        let topic = bus::topic::reply(UNIT);
+        let partition = topic.partition_of_node(NODE).0;
+        self.publish(topic, partition, None, replies.encode()).await;
     }
 
     /// Publishes what happened to a room.
