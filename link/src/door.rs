@@ -38,10 +38,8 @@ pub(crate) struct Pass {
     pub(crate) rooms: Rooms,
     flags: u8,
     caps: u16,
-    /// When permission was issued.
+    /// When permission was issued; resume tickets take it over, so that a kick in between counts.
     iat_s: u32,
-    /// What the next resume ticket takes over: a chain of them ends ten minutes after the token.
-    resume_iat_s: Option<u32>,
 }
 
 impl Pass {
@@ -148,7 +146,6 @@ impl Door {
             flags: claims.flags,
             caps: claims.caps,
             iat_s: claims.iat_s,
-            resume_iat_s: None,
         })
     }
 
@@ -163,7 +160,6 @@ impl Door {
             flags: claims.flags,
             caps: claims.caps,
             iat_s: claims.iat_s,
-            resume_iat_s: Some(claims.iat_s),
         })
     }
 
@@ -174,10 +170,9 @@ impl Door {
         let (Some(key), Ok(nonce)) = (key, kit::seed::random_bytes::<NONCE_BYTES>()) else {
             return String::new();
         };
-        let now_s = u32::try_from(now.unix_s()).unwrap_or(u32::MAX);
         let claims = resume::Claims {
             app: pass.app,
-            iat_s: pass.resume_iat_s.unwrap_or(now_s),
+            iat_s: pass.iat_s,
             flags: pass.flags,
             caps: pass.caps,
             account: pass.viewer.clone(),
