@@ -13,6 +13,7 @@ pub mod page;
 pub mod replay;
 mod stack;
 
+pub use bus::{Bus, Fault as BusFault, FaultyBus};
 pub use business::{Business, Gift};
 pub use config::{Admin, Config, DATA, Log, Page};
 pub use identity::Identity;

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use auth_core::app::App;
+use auth_core::node::NodeSecret;
 use broadcaster::store::{Directory, SegmentStore};
-use bus::{Bus, MemoryBus};
-use channel::{ClientTls, DevCerts};
+use bus::{Bus, MemoryBus, Publish, PublishError};
+use channel::{ClientTls, DevCerts, ServerTls};
 use kit::clock::Clock;
 use kit::health::Health;
 use kit::http::{Plain, Server};
@@ -17,6 +19,8 @@ use kit::quota::MemoryQuota;
 use kit::seed::derive;
 use kit::task::Tasks;
 use proto::address::Address;
+use proto::envelope::{RoomBatch, RoomEntry};
+use proto::id::UnitId;
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -59,6 +63,26 @@ pub struct Shared {
     pub bus: Arc<dyn Bus>,
 }
 
+impl Shared {
+    /// Tells the links of `unit` what happened to a room, as the broadcaster does: so a benchmark
+    /// measures links alone.
+    ///
+    /// # Errors
+    /// [`PublishError`]; then no link hears it.
+    pub async fn tell_links(&self, unit: UnitId, entry: RoomEntry) -> Result<(), PublishError> {
+        let topic = bus::topic::downlink(unit);
+        let record = Publish {
+            partition: topic.partition_of_room(&entry.room),
+            topic,
+            term: None,
+            key: None,
+            value: RoomBatch { entries: vec![entry] }.encode(),
+        };
+        let told = self.bus.publish(vec![record]).await;
+        told.into_iter().try_for_each(|it| it.map(|_| ()))
+    }
+}
+
 /// Whom clients believe.
 #[derive(Clone, Debug)]
 pub struct Trust {
@@ -90,7 +114,21 @@ impl Stack {
     ///
     /// # Errors
     /// Says what could not be opened, read or bound.
-    pub async fn bind(mut config: Config, clock: Clock, seed: u64) -> anyhow::Result<Self> {
+    pub async fn bind(config: Config, clock: Clock, seed: u64) -> anyhow::Result<Self> {
+        Box::pin(Self::bind_with(config, clock, seed, |bus| bus)).await
+    }
+
+    /// As [`Stack::bind`], with `wrap` put round the bus that all services share: drills put a
+    /// fault there.
+    ///
+    /// # Errors
+    /// As [`Stack::bind`].
+    pub async fn bind_with(
+        mut config: Config,
+        clock: Clock,
+        seed: u64,
+        wrap: impl FnOnce(Arc<dyn Bus>) -> Arc<dyn Bus>,
+    ) -> anyhow::Result<Self> {
         std::fs::create_dir_all(&config.data)
             .with_context(|| format!("cannot make the folder {}", config.data.display()))?;
         let identity = Identity::load_or_create(&config.data)?;
@@ -98,7 +136,7 @@ impl Stack {
         let certs = DevCerts::load_or_create(&config.data.join("tls"), &[])?;
         let trust = Trust { ca_pem: certs.ca_pem.clone(), tls: certs.client()? };
         let parts = Shared {
-            bus: MemoryBus::new(clock.clone(), bus::memory::Limits::default()),
+            bus: wrap(MemoryBus::new(clock.clone(), bus::memory::Limits::default())),
             clock,
             meter: Meter::new(),
             health: Health::default(),
@@ -106,19 +144,8 @@ impl Stack {
         let apps: Arc<[_]> = config.app.clone().into();
         let nodes: Arc<[_]> = config.node.clone().into();
 
-        let auth = auth::Service::bind(
-            config.auth.clone(),
-            auth::Parts {
-                clock: parts.clock.clone(),
-                meter: parts.meter.clone(),
-                health: parts.health.clone(),
-                global_bus: Arc::clone(&parts.bus),
-                nodes: Arc::clone(&nodes),
-                apps: Arc::clone(&apps),
-                tls: Some(certs.server(&[b"h2", b"http/1.1"])?),
-            },
-        )
-        .await?;
+        let tls = certs.server(&[b"h2", b"http/1.1"])?;
+        let auth = bind_auth(&config, &parts, Arc::clone(&apps), Arc::clone(&nodes), tls).await?;
         let auth_url = format!("https://{}", auth.addr());
         config.gslb.auth_url.clone_from(&auth_url);
         config.link.auth_url.clone_from(&auth_url);
@@ -261,10 +288,29 @@ async fn first_to_end(services: &mut [Running]) -> anyhow::Result<()> {
     futures_util::future::select_all(waits).await.0
 }
 
+async fn bind_auth(
+    config: &Config,
+    parts: &Shared,
+    apps: Arc<[App]>,
+    nodes: Arc<[NodeSecret]>,
+    tls: ServerTls,
+) -> anyhow::Result<auth::Service> {
+    let parts = auth::Parts {
+        clock: parts.clock.clone(),
+        meter: parts.meter.clone(),
+        health: parts.health.clone(),
+        global_bus: Arc::clone(&parts.bus),
+        nodes,
+        apps,
+        tls: Some(tls),
+    };
+    auth::Service::bind(config.auth.clone(), parts).await
+}
+
 async fn bind_chatserver(
     config: &Config,
     parts: &Shared,
-    apps: Arc<[auth_core::app::App]>,
+    apps: Arc<[App]>,
     seed: u64,
 ) -> anyhow::Result<chatserver::Service> {
     let rooms = chatserver::store::RedbStore::open(&config.data.join("rooms.redb"))?;
