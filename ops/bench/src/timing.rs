@@ -1,15 +1,17 @@
 //! How often something can be done in a second of one core.
 
-use kit::clock::Clock;
+use std::time::Duration;
+
+use crate::cpu;
 
 /// Rounds of a measurement; the median counts.
-const ROUNDS: usize = 5;
-/// Length of a round.
-const ROUND_US: u64 = 200_000;
+pub(crate) const ROUNDS: usize = 5;
+/// CPU time of a round.
+const ROUND: Duration = Duration::from_millis(200);
 
-/// Calls of `work` a second, on this thread: the median of five rounds of 0.2 s each.
-pub(crate) fn per_second(clock: &Clock, mut work: impl FnMut()) -> f64 {
-    let mut rates: Vec<f64> = (0..ROUNDS).map(|_| round(clock, &mut work)).collect();
+/// Calls of `work` a second of this thread's CPU time: the median of five rounds of 0.2 s each.
+pub(crate) fn per_second(mut work: impl FnMut()) -> f64 {
+    let mut rates: Vec<f64> = (0..ROUNDS).map(|_| round(&mut work)).collect();
     median(&mut rates)
 }
 
@@ -19,18 +21,18 @@ pub(crate) fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-fn round(clock: &Clock, work: &mut impl FnMut()) -> f64 {
+fn round(work: &mut impl FnMut()) -> f64 {
     const CALLS: u32 = 256;
-    let start = clock.micros();
+    let start = cpu::thread();
     let mut calls = 0.0;
     loop {
         for _ in 0..CALLS {
             work();
         }
         calls += f64::from(CALLS);
-        let elapsed = clock.micros() - start;
-        if elapsed >= ROUND_US {
-            return calls * 1e6 / std::time::Duration::from_micros(elapsed).as_micros() as f64;
+        let used = cpu::thread() - start;
+        if used >= ROUND {
+            return calls / used.as_secs_f64();
         }
     }
 }

@@ -1,0 +1,233 @@
+//! The receivers: a process that logs sessions in and counts what they get.
+//!
+//! It is told what to do by one line of JSON on its standard input, and answers on its standard
+//! output: a line when all are in, one each time all have the next frame, and the [`Report`] when
+//! the input ends.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use channel::ClientTls;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use kit::clock::Clock;
+use kit::task::Tasks;
+use proto::address::{Address, Transport};
+use proto::enter::{Client, EnterRequest};
+use proto::frame::{Batch, Credential, Downlink, Join, JoinOutcome, Path};
+use proto::id::{Gen, RoomId, SlotNo};
+use proto::time::Mono;
+use sdk::enter::enter;
+use sdk::raw::{self, Raw};
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+/// Logins at a time.
+const LOGINS: usize = 32;
+/// A session must be in within this time.
+const LOGIN_MAX: Duration = Duration::from_secs(20);
+/// Between two attempts.
+const RETRY: Duration = Duration::from_millis(100);
+/// Longest wait for one frame: other measurements and all logins lie between two of them.
+const SILENCE_MAX: Duration = Duration::from_secs(300);
+
+/// Everyone is in.
+pub(super) const IN: &str = "in";
+/// Everyone has the next frame.
+pub(super) const HAVE_IT: &str = "have it";
+
+/// What the receivers are told.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Orders {
+    /// How many.
+    pub(super) sessions: usize,
+    /// Where to enter.
+    pub(super) enter_url: String,
+    /// Whom to believe.
+    pub(super) ca_pem: String,
+    /// Where to go.
+    pub(super) room: RoomId,
+    /// A ticket for each account.
+    pub(super) tickets: Vec<String>,
+    /// Where to connect as often again, without a login.
+    pub(super) bare: Address,
+}
+
+/// What they got.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Report {
+    /// Sessions of the link.
+    pub(super) linked: Group,
+    /// Bare sockets.
+    pub(super) bare: Group,
+}
+
+/// The same of all sessions of one kind.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) struct Group {
+    /// Frames with items: of the session with the fewest, and with the most.
+    pub(super) frames: [u64; 2],
+    /// Bytes of these frames, likewise.
+    pub(super) bytes: [u64; 2],
+    /// Items, as the first session decoded them. Others do not decode.
+    pub(super) items: u64,
+}
+
+/// Counts of one group.
+struct Counts {
+    /// First byte of a frame with items.
+    kind: u8,
+    all: AtomicU64,
+    items: AtomicU64,
+    sessions: Vec<Count>,
+}
+
+#[derive(Default)]
+struct Count {
+    frames: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// Runs until the standard input ends.
+pub(crate) async fn receive() -> anyhow::Result<()> {
+    let mut input = BufReader::new(tokio::io::stdin());
+    let mut line = String::new();
+    input.read_line(&mut line).await?;
+    let orders: Orders = serde_json::from_str(&line).context("these are no orders")?;
+    let (bare, linked) = come_in(&orders).await?;
+    say(IN)?;
+
+    let mut readers = Tasks::default();
+    let bare = read_all(&mut readers, bare, &orders.room);
+    let linked = read_all(&mut readers, linked, &orders.room);
+    line.clear();
+    tokio::select! {
+        ended = input.read_line(&mut line) => ensure!(ended? == 0, "there are no more orders"),
+        Some(ended) = readers.next() => bail!(ended.err().context("a reader ended")?),
+    }
+    say(&serde_json::to_string(&Report { linked: linked.sum_up(), bare: bare.sum_up() })?)
+}
+
+async fn come_in(orders: &Orders) -> anyhow::Result<(Vec<Raw>, Vec<Raw>)> {
+    let sockets = stream::iter(0..orders.sessions)
+        .map(|_| raw::connect(&orders.bare, None, SILENCE_MAX))
+        .buffer_unordered(LOGINS);
+    let bare = sockets.try_collect().await?;
+
+    let clock = Clock::system();
+    let http = sdk::http::client(&ClientTls::trusting(&orders.ca_pem)?)?;
+    let tickets = orders.tickets.iter().cycle().take(orders.sessions);
+    let sessions = stream::iter(tickets)
+        .map(|ticket| session(orders, ticket, &http, &clock))
+        .buffer_unordered(LOGINS);
+    Ok((bare, sessions.try_collect().await?))
+}
+
+/// Tries until it is in: the link, and then its room, become known only after a moment.
+async fn session(
+    orders: &Orders,
+    ticket: &str,
+    http: &reqwest::Client,
+    clock: &Clock,
+) -> anyhow::Result<Raw> {
+    let deadline: Mono = clock.mono() + LOGIN_MAX;
+    loop {
+        match log_in(orders, ticket, http).await {
+            Ok(session) => return Ok(session),
+            Err(error) if clock.mono() >= deadline => return Err(error),
+            Err(_) => clock.sleep(RETRY).await,
+        }
+    }
+}
+
+async fn log_in(orders: &Orders, ticket: &str, http: &reqwest::Client) -> anyhow::Result<Raw> {
+    let client = Client { device: None, transports: vec![Transport::Tcp], ip: None };
+    let request = EnterRequest { ticket: ticket.to_owned(), client, renew: None };
+    let entered = enter(http, &orders.enter_url, &request, LOGIN_MAX).await?;
+    let offer = entered.addresses.into_iter().next().context("there is no address")?;
+    let mut session = raw::connect(&offer.address, None, SILENCE_MAX).await?;
+    let join = Join { room: orders.room.clone(), path: Path::Push, resume: None };
+    session.login(Credential::Token(offer.token), None, vec![join]).await?;
+    session.recv().await?;
+    let answer = session.recv().await?;
+    let Downlink::LoginOk(login_ok) = answer else {
+        bail!("not logged in: {answer:?}");
+    };
+    let joined = login_ok.rooms.first().map(|it| &it.outcome);
+    ensure!(
+        matches!(joined, Some(JoinOutcome::In { path: Path::Push, .. })),
+        "not in the room: {joined:?}"
+    );
+    Ok(session)
+}
+
+/// One task a session.
+fn read_all(readers: &mut Tasks, sessions: Vec<Raw>, room: &RoomId) -> Arc<Counts> {
+    let counts = Arc::new(Counts::new(sessions.len(), room));
+    for (number, session) in sessions.into_iter().enumerate() {
+        readers.spawn("reader", read(number, session, Arc::clone(&counts)));
+    }
+    counts
+}
+
+async fn read(number: usize, mut session: Raw, counts: Arc<Counts>) -> anyhow::Result<()> {
+    loop {
+        let frame = session.recv_bytes().await?;
+        counts.count(number, &frame)?;
+    }
+}
+
+impl Counts {
+    fn new(sessions: usize, room: &RoomId) -> Self {
+        let batch = Batch {
+            room: room.clone(),
+            gen_no: Gen(0),
+            slot: SlotNo(0),
+            part: 0,
+            items: Vec::new(),
+        };
+        Self {
+            kind: Downlink::Batch(batch).encode()[0],
+            all: AtomicU64::new(0),
+            items: AtomicU64::new(0),
+            sessions: (0..sessions).map(|_| Count::default()).collect(),
+        }
+    }
+
+    /// Counts a frame, and tells when it was the last one of a flush.
+    fn count(&self, number: usize, frame: &[u8]) -> anyhow::Result<()> {
+        if frame.first() != Some(&self.kind) {
+            return Ok(());
+        }
+        let count = &self.sessions[number];
+        count.frames.fetch_add(1, Ordering::Relaxed);
+        count.bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
+        if number == 0
+            && let Downlink::Batch(batch) = Downlink::decode(frame)?
+        {
+            self.items.fetch_add(batch.items.len() as u64, Ordering::Relaxed);
+        }
+        let all = self.all.fetch_add(1, Ordering::Relaxed) + 1;
+        if all.is_multiple_of(self.sessions.len() as u64) { say(HAVE_IT) } else { Ok(()) }
+    }
+
+    fn sum_up(&self) -> Group {
+        let range = |counted: fn(&Count) -> &AtomicU64| {
+            let values = self.sessions.iter().map(|it| counted(it).load(Ordering::Relaxed));
+            [values.clone().min().unwrap_or(0), values.max().unwrap_or(0)]
+        };
+        Group {
+            frames: range(|it| &it.frames),
+            bytes: range(|it| &it.bytes),
+            items: self.items.load(Ordering::Relaxed),
+        }
+    }
+}
+
+fn say(line: &str) -> anyhow::Result<()> {
+    let mut output = std::io::stdout().lock();
+    writeln!(output, "{line}")?;
+    Ok(output.flush()?)
+}

@@ -1,0 +1,177 @@
+//! The measured side: all services, one room, and flushes for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::ensure;
+use kit::clock::Clock;
+use kit::task::Tasks;
+use proto::control::RoomSettings;
+use proto::envelope::{RoomEntry, RoomEvent};
+use proto::frame::{Batch, Downlink, prefixed};
+use proto::id::{Gen, ItemId, RoomId, SenderRef, Seq, SlotNo, UnitId, ViewerId};
+use proto::item::{Body, Item, Lane, Placed, Role, Style};
+use stack::{Business, Config, Shared, Stack, crowd, identity};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use super::{Bare, Group, Orders, Report};
+
+/// Text of an item: with its place, id, sender and style it takes 200 bytes of a frame.
+const TEXT_BYTES: usize = 116;
+/// Ahead of every gen that the broadcaster opens meanwhile.
+const GEN: Gen = Gen(1_000_000);
+/// The room's own seals come seldom.
+const INTERVAL_MS: u32 = 10_000;
+/// Viewers with several sessions each.
+const ACCOUNTS: usize = 50;
+/// Sessions are silent longer than viewers would be.
+const SILENCE_MS_MAX: u32 = 600_000;
+
+/// The measured side.
+pub(super) struct Site {
+    pub(super) bare: Bare,
+    orders: Orders,
+    shared: Shared,
+    unit: UnitId,
+    room: RoomId,
+    clock: Clock,
+    seq: u64,
+    part: u32,
+    pushed: Sent,
+    written: Sent,
+    services: Tasks,
+    stop: CancellationToken,
+    _data: TempDir,
+}
+
+/// What every session of a group must have in the end.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sent {
+    frames: u64,
+    bytes: u64,
+    items: u64,
+}
+
+impl Site {
+    /// Starts all services, with a room.
+    pub(super) async fn open(clock: &Clock, bare: Bare) -> anyhow::Result<Self> {
+        let data = tempfile::tempdir()?;
+        let mut config = Config::demo(data.path());
+        config.gslb.rate.enabled = false;
+        config.link.silence_ms_max = SILENCE_MS_MAX;
+        let unit = config.link.unit;
+        let stack = Box::pin(Stack::bind(config, clock.clone(), 1)).await?;
+        let room = RoomId::parse("fanout")?;
+        let (addrs, identity, trust) = (stack.addrs(), stack.identity(), stack.trust());
+        let app = identity.app();
+        let signer = Arc::new(crowd::signer(&app)?);
+        let tickets = (0..ACCOUNTS).map(|number| {
+            let account = ViewerId::parse(&format!("viewer-{number}"))?;
+            Ok(crowd::ticket_source(&signer, &app, &account, &room, clock)())
+        });
+        let orders = Orders {
+            sessions: 0,
+            enter_url: addrs.enter.clone(),
+            ca_pem: trust.ca_pem.clone(),
+            room: room.clone(),
+            tickets: tickets.collect::<anyhow::Result<_>>()?,
+            bare: bare.address()?,
+        };
+        let http = sdk::http::client(&trust.tls)?;
+        let business = Business::new(http, addrs.api.clone(), identity.api_key.clone());
+        let shared = stack.shared().clone();
+        let (mut services, stop) = (Tasks::default(), CancellationToken::new());
+        services.spawn("stack", Box::pin(stack.run(stop.clone())));
+        let settings = RoomSettings { interval_ms: INTERVAL_MS, ..RoomSettings::default() };
+        business.create_room(&room, &settings).await?;
+        Ok(Self {
+            bare,
+            orders,
+            shared,
+            unit,
+            room,
+            clock: clock.clone(),
+            seq: 0,
+            part: 0,
+            pushed: Sent::default(),
+            written: Sent::default(),
+            services,
+            stop,
+            _data: data,
+        })
+    }
+
+    /// What the receivers are told.
+    pub(super) fn orders(&self, sessions: usize) -> Orders {
+        Orders { sessions, ..self.orders.clone() }
+    }
+
+    /// Puts a flush on the bus.
+    pub(super) async fn flush(&mut self, items: usize) -> anyhow::Result<()> {
+        let batch = self.batch(items);
+        self.pushed.add(items, Downlink::Batch(batch.clone()).encode().len());
+        let Batch { room, gen_no, slot, part, items } = batch;
+        let event = RoomEvent::Flush { gen_no, slot, part, at: self.clock.wall(), items };
+        self.shared.tell_links(self.unit, RoomEntry { app: identity::APP, room, event }).await?;
+        Ok(())
+    }
+
+    /// Writes what a flush becomes to the bare sockets, and says what CPU time that took.
+    pub(super) fn write_bare(&mut self, items: usize) -> anyhow::Result<Duration> {
+        let frame = Downlink::Batch(self.batch(items)).encode();
+        self.written.add(items, frame.len());
+        self.bare.write(&prefixed(&frame))
+    }
+
+    /// Whether every session has every item.
+    pub(super) fn check(&self, report: &Report) -> anyhow::Result<()> {
+        self.pushed.check(&report.linked)?;
+        self.written.check(&report.bare)
+    }
+
+    /// Ends all services.
+    pub(super) async fn close(self) -> anyhow::Result<()> {
+        self.stop.cancel();
+        self.services.join().await
+    }
+
+    fn batch(&mut self, items: usize) -> Batch {
+        let items = (0..items).map(|_| self.next()).collect();
+        self.part += 1;
+        Batch { room: self.room.clone(), gen_no: GEN, slot: SlotNo(0), part: self.part, items }
+    }
+
+    fn next(&mut self) -> Placed {
+        self.seq += 1;
+        let at = self.clock.wall();
+        let item = Item {
+            id: ItemId(self.seq),
+            lane: Lane::Comment,
+            sender: SenderRef(self.seq),
+            role: Role::Viewer,
+            at,
+            body: Body::Comment {
+                text: "x".repeat(TEXT_BYTES),
+                style: Style::default(),
+                media_ms: Some(self.seq),
+            },
+        };
+        Placed { seq: Seq(self.seq), item }
+    }
+}
+
+impl Sent {
+    fn add(&mut self, items: usize, bytes: usize) {
+        self.frames += 1;
+        self.bytes += bytes as u64;
+        self.items += items as u64;
+    }
+
+    fn check(self, group: &Group) -> anyhow::Result<()> {
+        let Self { frames, bytes, items } = self;
+        let all = Group { frames: [frames; 2], bytes: [bytes; 2], items };
+        ensure!(*group == all, "every session should have {all:?}, but they have {group:?}");
+        Ok(())
+    }
+}
