@@ -229,7 +229,7 @@ pub(crate) struct TokenVerify {
 
 #[derive(Args, Debug)]
 pub(crate) struct Bench {
-    /// token, segment, fanout, or all
+    /// token, segment, wire, gslb, broadcaster, fanout, or all
     pub(crate) name: String,
     /// One JSON object a line
     #[arg(long)]

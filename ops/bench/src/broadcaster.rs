@@ -34,9 +34,11 @@ const START_MS: u64 = 1_800_000_000_000;
 type Press = fn(&Sealed) -> usize;
 
 /// `broadcaster.room`: decode, lanes, flushes, and the full tier's compressed segment, all kept.
+/// `broadcaster.room.plain`: without the compression.
 /// `broadcaster.room.files`: with all four files of a slot, JSON and the lite tier too.
 /// `broadcaster.room.overload`: as the first, but nine of ten items are shed.
 pub(crate) fn run() -> anyhow::Result<Vec<Line>> {
+    let plain: Press = |sealed| sealed.full.encode().len();
     let segment: Press = |sealed| compress(&sealed.full.encode()).len();
     let files: Press = |sealed| {
         let packed = [&sealed.full, &sealed.lite].map(Packed::of);
@@ -44,6 +46,7 @@ pub(crate) fn run() -> anyhow::Result<Vec<Line>> {
     };
     Ok(vec![
         Line::alone("broadcaster.room", rate(1, segment)?, "items/s/core"),
+        Line::alone("broadcaster.room.plain", rate(1, plain)?, "items/s/core"),
         Line::alone("broadcaster.room.files", rate(1, files)?, "items/s/core"),
         Line::alone("broadcaster.room.overload", rate(OVERLOAD, segment)?, "items/s/core"),
     ])

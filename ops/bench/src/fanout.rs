@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use kit::clock::Clock;
+use kit::process::resident_bytes;
 
 use crate::cpu;
 use crate::line::Line;
@@ -40,7 +41,8 @@ const ITEMS: [usize; 3] = [1, 10, 50];
 /// Length of a round.
 const ROUND: Duration = Duration::from_millis(1200);
 
-/// `link.fanout.1`, `link.fanout.10`, `link.fanout.50`.
+/// `link.fanout.1`, `link.fanout.10`, `link.fanout.50`, and `link.session.tcp`: what this process
+/// grew by for each session that came in, its login and its place in the room included.
 pub(crate) async fn run() -> anyhow::Result<Vec<Line>> {
     let clock = Clock::system();
     let sessions = match std::env::var(SESSIONS_ENV) {
@@ -53,15 +55,18 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Line>> {
     );
     let mut site = Site::open(&clock, Bare::listen().await?).await?;
     let orders = site.orders(sessions);
+    let before = resident_bytes();
     let mut audience = Audience::start(&orders).await?;
     site.bare.accept(sessions).await?;
     audience.are_in().await?;
+    let grown = resident_bytes().saturating_sub(before);
 
-    let lines = measure(&mut site, &mut audience, sessions, &clock).await?;
+    let mut lines = measure(&mut site, &mut audience, sessions, &clock).await?;
 
     let report = audience.leave().await?;
     site.check(&report)?;
     site.close().await?;
+    lines.push(Line::alone("link.session.tcp", grown as f64 / sessions as f64, "bytes"));
     Ok(lines)
 }
 

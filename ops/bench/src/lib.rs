@@ -13,11 +13,12 @@ mod line;
 mod segment;
 mod timing;
 mod token;
+mod wire;
 
 pub use line::Line;
 
 /// The names that [`run`] takes.
-pub const NAMES: &[&str] = &["token", "segment", "gslb", "broadcaster", "fanout"];
+pub const NAMES: &[&str] = &["token", "segment", "wire", "gslb", "broadcaster", "fanout"];
 
 /// No benchmark has this name.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +33,7 @@ pub async fn run(name: &str) -> anyhow::Result<Vec<Line>> {
     match name {
         "token" => token::run(),
         "segment" => segment::run(),
+        "wire" => wire::run(),
         "gslb" => gslb::run(),
         "broadcaster" => broadcaster::run(),
         "fanout" => Box::pin(fanout::run()).await,
