@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub(crate) mod bench;
+mod configuration;
 pub(crate) mod replay;
 pub(crate) mod role;
 pub(crate) mod say;

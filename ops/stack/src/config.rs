@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use auth_core::app::App;
 use auth_core::node::NodeSecret;
 use auth_core::secret::Secret;
@@ -126,6 +127,14 @@ impl Config {
         self.broadcaster.listen = free;
         let transports = [Transport::Tcp, Transport::Tls, Transport::Ws, Transport::Wss];
         self.link.listeners = transports.map(|it| listener(free, it)).into();
+    }
+
+    /// Refuses values that cannot work, without binding anything.
+    ///
+    /// # Errors
+    /// Says which section, and which value.
+    pub fn check(&self) -> anyhow::Result<()> {
+        self.broadcaster.check().context("[broadcaster]")
     }
 
     /// Fills in what the embedded system decides for itself: paths below `data`, numbers of its

@@ -5,19 +5,15 @@ use std::process::ExitCode;
 use anyhow::bail;
 use stack::Config;
 
-use crate::cli::{self, Role};
+use super::configuration;
+use crate::cli::Role;
 
 /// Prints or checks the role's configuration. Running it needs adapters that other processes can
 /// reach, and this build has only the embedded ones, so it says so instead of running alone.
 pub(crate) fn run(role: &str, args: &Role) -> anyhow::Result<ExitCode> {
     let config: Config = kit::config::load(args.config.config.as_deref())?;
-    if args.config.print_config {
-        cli::line(kit::config::print(&config).trim_end());
-        return Ok(ExitCode::SUCCESS);
-    }
-    if args.config.check {
-        cli::line("the configuration is good");
-        return Ok(ExitCode::SUCCESS);
+    if let Some(code) = configuration::answer(&args.config, &config)? {
+        return Ok(code);
     }
     bail!(
         "`barrage {role}` needs a bus and stores that other processes can reach, and this build has \

@@ -10,7 +10,7 @@ use proto::item::Style;
 use proto::verdict::Verdict;
 use sdk::{Client, Event, Events};
 
-use super::viewer::Place;
+use super::viewer::{Place, let_in};
 use crate::cli::{self, Say};
 
 /// Longest wait for the verdict.
@@ -47,8 +47,9 @@ async fn answer(events: &mut Events, cid: Cid) -> anyhow::Result<Outcome> {
         match event {
             Event::Ack(ack) if ack.cid == cid => return Ok(ack.outcome),
             Event::Ended(end) => bail!("the session ended: {end:?}"),
-            Event::Connected { .. }
-            | Event::ReadOnly { .. }
+            Event::Connected { rooms, .. } => let_in(&rooms)?,
+            Event::Joined(joined) => let_in(&[joined])?,
+            Event::ReadOnly { .. }
             | Event::Show { .. }
             | Event::Recall { .. }
             | Event::Ack(_)
@@ -56,7 +57,6 @@ async fn answer(events: &mut Events, cid: Cid) -> anyhow::Result<Outcome> {
             | Event::Gap { .. }
             | Event::Skipped { .. }
             | Event::Heat { .. }
-            | Event::Joined(_)
             | Event::Control(_)
             | Event::Disconnected { .. } => {}
         }

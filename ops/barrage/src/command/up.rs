@@ -20,6 +20,7 @@ use stack::{Business, Config, Stack, page};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::configuration;
 use crate::cli::{self, Up};
 use crate::run_file::RunFile;
 
@@ -34,13 +35,8 @@ const HOUSE: Duration = Duration::from_secs(11);
 
 pub(crate) async fn run(args: Up) -> anyhow::Result<ExitCode> {
     let config = configure(&args)?;
-    if args.config.print_config {
-        cli::line(kit::config::print(&config).trim_end());
-        return Ok(ExitCode::SUCCESS);
-    }
-    if args.config.check {
-        cli::line("the configuration is good");
-        return Ok(ExitCode::SUCCESS);
+    if let Some(code) = configuration::answer(&args.config, &config)? {
+        return Ok(code);
     }
     kit::logs::init(config.log.json, &config.log.filter)?;
     let script = read_script(args.replay.as_deref())?;

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use anyhow::bail;
 use auth_core::app::{App, TicketAlg, TicketKey};
 use auth_core::secret::Secret;
 use channel::ClientTls;
 use kit::clock::Clock;
-use proto::frame::Path;
+use proto::frame::{JoinOutcome, Joined, Path};
 use proto::id::{RoomId, ViewerId};
 use sdk::{Client, Events, Options};
 use stack::crowd::{signer, ticket_source};
@@ -59,4 +60,16 @@ impl Place {
         options.tls = Some(self.tls.clone());
         Ok(Client::start(options))
     }
+}
+
+/// Refuses to go on in a room that does not let the viewer in.
+pub(crate) fn let_in(rooms: &[Joined]) -> anyhow::Result<()> {
+    for Joined { room, outcome } in rooms {
+        match outcome {
+            JoinOutcome::In { .. } => {}
+            JoinOutcome::Refused { code, .. } if code.comes_back() => {}
+            JoinOutcome::Refused { code, .. } => bail!("{room} cannot be entered: {}", code.name()),
+        }
+    }
+    Ok(())
 }

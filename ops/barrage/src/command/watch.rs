@@ -10,7 +10,7 @@ use proto::item::{Body, Item};
 use sdk::{End, Event};
 use serde_json::{Value, json};
 
-use super::viewer::Place;
+use super::viewer::{Place, let_in};
 use crate::cli::{self, Path, Watch};
 
 pub(crate) async fn run(args: Watch) -> anyhow::Result<ExitCode> {
@@ -28,9 +28,13 @@ pub(crate) async fn run(args: Watch) -> anyhow::Result<ExitCode> {
             () = place.clock.sleep_until(end.unwrap_or_default()), if end.is_some() => None,
             _ = tokio::signal::ctrl_c() => None,
         };
+        if let Some(Event::Connected { rooms, .. }) = &event {
+            let_in(rooms)?;
+        }
         match event {
             None => break,
             Some(Event::Ended(end)) => return over(&end),
+            Some(Event::Joined(joined)) => let_in(&[joined])?,
             Some(event) if args.json => {
                 if let Some(value) = object(&event) {
                     cli::line(&value.to_string());

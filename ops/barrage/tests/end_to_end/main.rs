@@ -1,0 +1,17 @@
+//! The real binary from the outside: its commands, its sockets, its files.
+#![expect(clippy::unwrap_used, reason = "a test may stop at what it did not expect")]
+#![expect(clippy::wildcard_enum_match_arm, reason = "a test picks what it waits for")]
+
+mod api;
+mod attacks;
+mod audit;
+mod configuration;
+mod get;
+mod origin;
+mod process;
+mod recordings;
+mod recovery;
+mod segments;
+mod site;
+mod terminal;
+mod tokens;

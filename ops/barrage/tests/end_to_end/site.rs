@@ -1,0 +1,146 @@
+//! The whole system in the test's own process: for what needs its keys.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use auth_core::keyring::Keyring;
+use auth_core::link_id;
+use auth_core::token::{Claims, Rooms, flag};
+use bus::{At, Tail, Tailed, topic};
+use kit::clock::Clock;
+use kit::task::Tasks;
+use proto::address::{Address, Transport};
+use proto::control::{Fact, RoomSettings, Segments};
+use proto::frame::Path;
+use proto::id::{AppId, RoomId, ViewerId};
+use proto::keys::{Master, Masters};
+use sdk::{Client, Events, Options};
+use serde::Deserialize;
+use stack::crowd::{signer, ticket_source};
+use stack::{Addrs, Business, Config, Identity, Shared, Stack, Trust};
+use tempfile::TempDir;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::process::WAIT_MAX;
+
+/// A running stack with an open room.
+pub(crate) struct Site {
+    pub(crate) addrs: Addrs,
+    pub(crate) trust: Trust,
+    pub(crate) room: RoomId,
+    pub(crate) clock: Clock,
+    identity: Identity,
+    keyring: Keyring,
+    services: Tasks,
+    shutdown: CancellationToken,
+    _data: TempDir,
+}
+
+#[derive(Deserialize)]
+struct MastersFile {
+    masters: Vec<Master>,
+}
+
+impl Site {
+    /// Starts everything, with a login time of `login_ms`.
+    pub(crate) async fn start(login_ms: u32) -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let clock = Clock::system();
+        let mut config = Config::demo(data.path());
+        config.link.login_ms_max = login_ms;
+        let interval_s = config.auth.interval_s;
+        let stack = Stack::bind(config, clock.clone(), 7).await.unwrap();
+        let (addrs, trust) = (stack.addrs().clone(), stack.trust().clone());
+        let (identity, shared) = (stack.identity().clone(), stack.shared().clone());
+        let mut services = Tasks::default();
+        let shutdown = CancellationToken::new();
+        services.spawn("stack", Box::pin(stack.run(shutdown.clone())));
+
+        let room = RoomId::parse("demo").unwrap();
+        let settings = RoomSettings {
+            segments: Segments::Always,
+            viewer_burst: 1000,
+            ..RoomSettings::default()
+        };
+        let http = sdk::http::client(&trust.tls).unwrap();
+        let business = Business::new(http, addrs.api.clone(), identity.api_key.clone());
+        business.create_room(&room, &settings).await.unwrap();
+        let masters = std::fs::read(data.path().join("auth/masters.json")).unwrap();
+        let MastersFile { masters } = serde_json::from_slice(&masters).unwrap();
+        let keyring = keyring(Masters { interval_s, masters }, &shared).await;
+        Self { addrs, trust, room, clock, identity, keyring, services, shutdown, _data: data }
+    }
+
+    /// The listener that speaks `transport`.
+    pub(crate) fn address(&self, transport: Transport) -> &Address {
+        self.addrs.link.iter().find(|it| it.transport == transport).unwrap()
+    }
+
+    /// A token for `authority`, minted `ago_s` seconds ago with the system's own keys.
+    pub(crate) fn token(&self, authority: &str, account: &str, ago_s: u32) -> String {
+        let now_s = u32::try_from(self.clock.wall().unix_s()).unwrap();
+        let claims = Claims {
+            app: AppId(1),
+            link: link_id(authority),
+            iat_s: now_s - ago_s,
+            ttl_s: 60,
+            flags: flag::SINGLE_USE | flag::MAY_SEND,
+            caps: 0,
+            jti: kit::seed::random_bytes().unwrap(),
+            account: ViewerId::parse(account).unwrap(),
+            device: None,
+            rooms: Rooms::from(self.room.clone()),
+        };
+        self.keyring.mint(&claims).unwrap()
+    }
+
+    /// A viewer with the real SDK.
+    pub(crate) fn viewer(&self, account: &str, path: Path) -> (Client, Events) {
+        let app = self.identity.app();
+        let account = ViewerId::parse(account).unwrap();
+        let signer = Arc::new(signer(&app).unwrap());
+        let ticket = ticket_source(&signer, &app, &account, &self.room, &self.clock);
+        let mut options = Options::new(
+            self.addrs.enter.clone(),
+            Arc::new(ticket),
+            sdk::http::client(&self.trust.tls).unwrap(),
+            self.clock.clone(),
+            kit::seed::fresh().unwrap(),
+        );
+        options.rooms = vec![(self.room.clone(), path)];
+        options.tls = Some(self.trust.tls.clone());
+        Client::start(options)
+    }
+
+    /// Ends everything well.
+    pub(crate) async fn stop(self) {
+        self.shutdown.cancel();
+        timeout(WAIT_MAX, self.services.join()).await.unwrap().unwrap();
+    }
+}
+
+/// The keys that gslb has: masters from auth's file, epochs from `control`.
+async fn keyring(masters: Masters, shared: &Shared) -> Keyring {
+    let mut keyring = Keyring::new(&masters).unwrap();
+    let (bus, control) = (Arc::clone(&shared.bus), topic::control());
+    let partitions = Tail::all(&control);
+    let mut tail = Tail::open(bus, control, partitions, At::Oldest).await.unwrap();
+    let now = shared.clock.wall();
+    let current = auth_core::keyring::epoch_of(now, masters.interval_s);
+    let mut needed = vec![current - 1, current];
+    while !needed.is_empty() {
+        let tailed = timeout(WAIT_MAX, tail.next(100)).await.expect("epochs in time").unwrap();
+        let Tailed::Records(records) = tailed else { continue };
+        for record in records {
+            if let Ok(Fact::Epoch(fact)) = Fact::decode(&record.value) {
+                keyring.handle(&fact, now).unwrap();
+                needed.retain(|it| *it != fact.epoch);
+            }
+        }
+    }
+    keyring
+}
+
+/// Longest wait of a step of a connection by hand.
+pub(crate) const STEP_MAX: Duration = Duration::from_secs(20);

@@ -1,0 +1,117 @@
+//! `barrage token`: what is minted verifies, and what does not is explained.
+
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::process::{barrage, complained, run, said, workspace};
+
+/// The vector of the protocol page.
+struct Vector(Value);
+
+impl Vector {
+    fn read() -> Self {
+        let text = std::fs::read(workspace("proto/vectors/token.json")).unwrap();
+        let vector: Value = serde_json::from_slice(&text).unwrap();
+        Self(vector["value"].clone())
+    }
+
+    fn text(&self, name: &str) -> &str {
+        self.0[name].as_str().unwrap()
+    }
+
+    /// The keys of the vector, `late_s` seconds after it was minted.
+    fn keys(&self, late_s: u64) -> Vec<String> {
+        let at = self.0["iat"].as_u64().unwrap() + late_s;
+        let keys = ["--master", self.text("master"), "--random", self.text("random")];
+        let place = ["--address", self.text("address"), "--at", &at.to_string()];
+        [keys, place].concat().into_iter().map(str::to_owned).collect()
+    }
+
+    async fn verify(&self, late_s: u64, args: &[&str]) -> Output {
+        run(barrage(["token", "verify"]).args(self.keys(late_s)).args(args)).await
+    }
+}
+
+#[tokio::test]
+async fn the_printed_vector_is_valid_and_laid_open() {
+    let vector = Vector::read();
+
+    let output = vector.verify(60, &[vector.text("text")]).await;
+
+    assert!(output.status.success(), "{output:?}");
+    for line in [
+        "alg      1 (hmac_sha256)",
+        "epoch    2975000",
+        "link     ec306b5a6cdbde599c15d5f45e41440b",
+        "minted   1785000030 s",
+        "lives    60 s",
+        "caps     0x0003",
+        "jti      101112131415161718191a1b1c1d1e1f",
+        "account  user-42",
+        "device   ios-1",
+        "rooms    room-1",
+        "valid",
+    ] {
+        assert!(said(&output).lines().any(|it| it == line), "{line}:\n{}", said(&output));
+    }
+}
+
+#[tokio::test]
+async fn what_is_minted_verifies_with_every_algorithm() {
+    let vector = Vector::read();
+
+    for alg in ["1", "2", "3"] {
+        let mut mint =
+            barrage(["token", "mint", "--account", "alice", "--room", "r", "--alg", alg]);
+        let minted = run(mint.args(vector.keys(0))).await;
+        let token = said(&minted);
+        assert!(token.starts_with("dm1."), "{minted:?}");
+
+        let verified = vector.verify(30, &["--alg", alg, token]).await;
+        assert!(verified.status.success(), "{verified:?}");
+        assert!(said(&verified).contains("account  alice"), "{}", said(&verified));
+
+        let other = if alg == "1" { "2" } else { "1" };
+        let refused = vector.verify(30, &["--alg", other, token]).await;
+        check_refused(&refused, 3500);
+    }
+}
+
+#[tokio::test]
+async fn every_refusal_is_explained_with_its_code() {
+    let vector = Vector::read();
+    let text = vector.text("text");
+    let forged = text.replacen("c2VyLTQy", "c2VyLTQz", 1);
+    assert_ne!(forged, text);
+
+    check_refused(&vector.verify(91, &[text]).await, 3008);
+    check_refused(&vector.verify(600, &[text]).await, 3009);
+    check_refused(&vector.verify(0, &[&forged]).await, 3500);
+    check_refused(&vector.verify(0, &[&text[..text.len() - 1]]).await, 3500);
+    check_refused(&vector.verify(0, &["dm1.", ""][..1]).await, 3500);
+    check_refused(&vector.verify(0, &["not a token"]).await, 3500);
+    let elsewhere = ["--master", vector.text("master"), "--random", vector.text("random")];
+    let place = ["--address", "link-08.example:443", "--at", "1785000030"];
+    let output = run(barrage(["token", "verify"]).args(elsewhere).args(place).arg(text)).await;
+    check_refused(&output, 3010);
+}
+
+#[tokio::test]
+async fn keys_that_are_none_are_refused() {
+    let vector = Vector::read();
+    let random = vector.text("random");
+    let args = ["--master", "00", "--random", random, "--address", "a:1"];
+
+    let output = run(barrage(["token", "mint"]).args(args)).await;
+
+    assert_eq!(output.status.code(), Some(2));
+    assert!(complained(&output).contains("not 32 bytes in hexadecimal"), "{output:?}");
+}
+
+fn check_refused(output: &Output, code: u16) {
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let last = said(output).lines().last().unwrap();
+    assert!(last.starts_with("refused: "), "{last}");
+    assert!(last.contains(&format!("(code {code} ")), "{last}");
+}
