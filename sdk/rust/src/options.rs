@@ -153,6 +153,8 @@ pub struct Waits {
     pub fetch: Duration,
     /// For the verdict on a comment.
     pub verdict: Duration,
+    /// Between a login and its renewal, however soon the session ends.
+    pub renew_min: Duration,
 }
 
 impl Default for Waits {
@@ -165,6 +167,7 @@ impl Default for Waits {
             pong: Duration::from_secs(10),
             fetch: Duration::from_secs(5),
             verdict: Duration::from_secs(30),
+            renew_min: Duration::from_secs(30),
         }
     }
 }

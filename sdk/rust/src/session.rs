@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use proto::address::Address;
 use proto::frame::Uplink;
-use proto::time::{Mono, Wall};
-use sdk_core::server_clock::ServerClock;
+use proto::time::Mono;
 
 use crate::connect::Established;
 use crate::wire::{Wire, WireError};
@@ -79,10 +78,10 @@ impl Session {
         self.pong_due = None;
     }
 
-    /// The session ends at `expires`, by the server's clock: when to renew it.
-    pub(crate) fn expires(&mut self, expires: Wall, clock: &ServerClock, now: Mono, draw: f64) {
+    /// The session ends at `expires`; it is renewed a drawn while before, not before `earliest`.
+    pub(crate) fn expires(&mut self, expires: Mono, earliest: Mono, draw: f64) {
         let ahead = RENEW_BEFORE + RENEW_BEFORE.mul_f64(draw.clamp(0.0, 1.0));
-        self.renew_at = clock.offset().map(|it| (it.mono(expires) - ahead).max(now + RENEW_BEFORE));
+        self.renew_at = Some((expires - ahead).max(earliest));
     }
 
     /// What is due; heartbeats are spread by `draw`, uniform in 0..1.

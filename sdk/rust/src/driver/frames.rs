@@ -67,7 +67,10 @@ impl Driver {
         let Link::Open(session) = &mut self.link else {
             return;
         };
-        session.expires(login_ok.expires, &self.server_clock, now, draw);
+        if let Some(offset) = self.server_clock.offset() {
+            let earliest = now + self.options.waits.renew_min;
+            session.expires(offset.mono(login_ok.expires), earliest, draw);
+        }
         // The address that let us in comes first, then those of `enter`.
         let mut addresses = vec![session.address.clone()];
         let known = self.resume.take().map(|it| it.addresses);

@@ -1,0 +1,219 @@
+//! A link whose every word the test says itself, on a real socket.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::{Buf, Bytes, BytesMut};
+use channel::ServerTls;
+use futures_util::{SinkExt, StreamExt};
+use proto::address::{Address, Carrier, Transport};
+use proto::frame::{
+    Batch, Credential, Downlink, Join, JoinOutcome, Joined, Login, LoginOk, PROTO_VERSION, Path,
+    Resumed, Uplink, Welcome, prefixed,
+};
+use proto::heat::Heat;
+use proto::id::SessionId;
+use proto::item::Role;
+use proto::time::Wall;
+use sdk::wire::Io;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::time::timeout;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+
+/// No step of a test takes this long.
+pub const STEP: Duration = Duration::from_secs(10);
+/// What the link's clock shows.
+pub const SERVER_MS: Wall = Wall(1_800_000_000_000);
+
+/// A listener of one transport.
+pub struct Link {
+    listener: TcpListener,
+    transport: Transport,
+    tls: Option<ServerTls>,
+}
+
+/// One connection, from the link's side.
+pub struct Conn {
+    line: Line,
+    exporter: Option<[u8; 32]>,
+    hello: Bytes,
+    welcome: Bytes,
+    pub heartbeat_ms: u32,
+    pub life_ms: u64,
+}
+
+enum Line {
+    Stream(Box<dyn Io>, BytesMut),
+    WebSocket(Box<WebSocketStream<Box<dyn Io>>>),
+}
+
+impl Link {
+    pub async fn bind(transport: Transport, tls: Option<ServerTls>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        Self { listener, transport, tls }
+    }
+
+    pub fn address(&self) -> Address {
+        address_of(self.listener.local_addr().expect("it is bound"), self.transport)
+    }
+
+    pub async fn accept(&self) -> Conn {
+        let accepted = timeout(STEP, self.listener.accept()).await.expect("somebody connects");
+        let (tcp, _) = accepted.expect("it accepts");
+        let mut exporter = None;
+        let io: Box<dyn Io> = match &self.tls {
+            Some(tls) => {
+                let stream = tls.acceptor().accept(tcp).await.expect("a handshake");
+                exporter = channel::exporter(stream.get_ref().1).ok();
+                Box::new(stream)
+            }
+            None => Box::new(tcp),
+        };
+        let line = match self.transport {
+            Transport::Ws | Transport::Wss => {
+                let socket = tokio_tungstenite::accept_async(io).await.expect("an upgrade");
+                Line::WebSocket(Box::new(socket))
+            }
+            _ => Line::Stream(io, BytesMut::new()),
+        };
+        let (hello, welcome) = (Bytes::new(), Bytes::new());
+        Conn { line, exporter, hello, welcome, heartbeat_ms: 25_000, life_ms: 3_600_000 }
+    }
+
+    /// Accepts, and answers a login that must be good in every respect.
+    pub async fn welcome(&self, path: Path) -> (Conn, Login) {
+        let mut conn = self.accept().await;
+        let login = conn.login().await;
+        conn.let_in(&login, path, Resumed::Fresh).await;
+        (conn, login)
+    }
+}
+
+impl Conn {
+    /// Reads Hello and Login, and says Welcome.
+    pub async fn login(&mut self) -> Login {
+        let hello = self.recv_bytes().await.expect("a Hello");
+        assert!(matches!(Uplink::decode(&hello), Ok(Uplink::Hello(_))));
+        self.hello = hello;
+        // The Login is under way already, without waiting for the Welcome.
+        let Some(Uplink::Login(login)) = self.recv().await else { panic!("no Login") };
+        let welcome = Downlink::Welcome(Welcome {
+            proto: PROTO_VERSION,
+            suite: "plain".to_owned(),
+            codec: "identity".to_owned(),
+            heartbeat_ms: self.heartbeat_ms,
+            silence_ms: 60_000,
+            frame_bytes_max: 64 * 1024,
+            server_ms: SERVER_MS,
+            nonce: 1,
+        });
+        self.welcome = welcome.encode();
+        self.send(&welcome).await;
+        login
+    }
+
+    pub async fn let_in(&mut self, login: &Login, path: Path, resumed: Resumed) {
+        let confirm = login.binder.map(|binder| {
+            let exporter = self.exporter.expect("a binder needs TLS");
+            let (Credential::Token(text) | Credential::ResumeTicket(text)) = &login.credential;
+            let expected = channel::binder(&exporter, &self.hello, text.as_bytes());
+            assert_eq!(binder, expected, "the login belongs to this connection");
+            channel::confirm(&exporter, &self.hello, &self.welcome)
+        });
+        self.let_in_with(login, path, resumed, confirm).await;
+    }
+
+    pub async fn let_in_with(
+        &mut self,
+        login: &Login,
+        path: Path,
+        resumed: Resumed,
+        confirm: Option<[u8; 32]>,
+    ) {
+        let joined = |join: &Join| Joined {
+            room: join.room.clone(),
+            outcome: JoinOutcome::In { heat: Heat::Cold, path, resumed, latest: None, online: 1 },
+        };
+        let login_ok = LoginOk {
+            session: SessionId(7),
+            role: Role::Viewer,
+            confirm,
+            rooms: login.joins.iter().map(joined).collect(),
+            expires: Wall(SERVER_MS.0 + self.life_ms),
+            resume_ticket: "resume-1".to_owned(),
+        };
+        self.send(&Downlink::LoginOk(login_ok)).await;
+    }
+
+    pub async fn batch(&mut self, batch: Batch) {
+        self.send(&Downlink::Batch(batch)).await;
+    }
+
+    pub async fn send(&mut self, frame: &Downlink) {
+        let bytes = frame.encode();
+        match &mut self.line {
+            Line::Stream(io, _) => {
+                io.write_all(&prefixed(&bytes)).await.expect("the client reads");
+                io.flush().await.expect("the client reads");
+            }
+            Line::WebSocket(socket) => {
+                socket.send(Message::Binary(bytes)).await.expect("the client reads");
+            }
+        }
+    }
+
+    pub async fn send_bytes(&mut self, bytes: &[u8]) {
+        match &mut self.line {
+            Line::Stream(io, _) => io.write_all(bytes).await.expect("the client reads"),
+            Line::WebSocket(_) => panic!("streams only"),
+        }
+    }
+
+    /// The next frame; none if the client has left.
+    pub async fn recv(&mut self) -> Option<Uplink> {
+        let bytes = self.recv_bytes().await?;
+        Some(Uplink::decode(&bytes).expect("a frame"))
+    }
+
+    /// The next frame, whatever is in it.
+    pub async fn recv_anything(&mut self) -> Option<Bytes> {
+        self.recv_bytes().await
+    }
+
+    async fn recv_bytes(&mut self) -> Option<Bytes> {
+        timeout(STEP, async {
+            match &mut self.line {
+                Line::Stream(io, read) => loop {
+                    if let Some(prefix) = read.first_chunk::<4>() {
+                        let length = u32::from_be_bytes(*prefix) as usize;
+                        if read.len() >= 4 + length {
+                            read.advance(4);
+                            return Some(read.split_to(length).freeze());
+                        }
+                    }
+                    if io.read_buf(read).await.unwrap_or(0) == 0 {
+                        return None;
+                    }
+                },
+                Line::WebSocket(socket) => match socket.next().await {
+                    Some(Ok(Message::Binary(bytes))) => Some(bytes),
+                    _ => None,
+                },
+            }
+        })
+        .await
+        .expect("the client says something")
+    }
+}
+
+pub fn address_of(at: SocketAddr, transport: Transport) -> Address {
+    let (host, port) = (at.ip().to_string(), at.port());
+    Address { host, port, transport, carrier: Carrier::Bgp, machine_room: String::new() }
+}
+
+/// An address at which nobody listens.
+pub async fn dead_address() -> Address {
+    Link::bind(Transport::Tcp, None).await.address()
+}
