@@ -59,7 +59,7 @@ impl Default for Limits {
             ids_age_max: Duration::from_secs(600),
             held_items_max: 8_192,
             slots_max: 128,
-            fetch_slots_max: 64,
+            fetch_slots_max: 60,
             early_max: 64,
             hole_wait_max: Duration::from_secs(2),
             slot_wait_max: Duration::from_secs(15),
@@ -226,7 +226,7 @@ impl Merge {
                 self.skipped_at = self.reached;
             }
             Input::Segment(segment) => self.segment(segment, now),
-            Input::Lost { gen_no, slot } => self.lost((gen_no, slot)),
+            Input::Lost { gen_no, slot } => self.lost((gen_no, slot), now),
             Input::Heat { heat, gen_no, slot } => self.heat(heat, (gen_no, slot), now),
             Input::Recalled(ids) => ids.into_iter().for_each(|it| self.recall(it, now)),
         }

@@ -159,7 +159,7 @@ impl Viewer {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(cases(400))]
 
     #[test]
     fn pushes_with_repeats_and_reconnects_give_each_item_once_in_order(
@@ -441,4 +441,9 @@ fn header(slot: usize) -> Header {
 
 fn room() -> RoomId {
     RoomId::parse("room-1").expect("a room's name")
+}
+
+/// A failing case is printed; it is written down as a test, not as a file.
+fn cases(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }

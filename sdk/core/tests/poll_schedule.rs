@@ -218,6 +218,8 @@ fn polling_stops_behind_the_last_slot_of_a_hot_time() {
 }
 
 proptest! {
+    #![proptest_config(cases(400))]
+
     /// Whatever is answered, it asks one thing at a time and not without end.
     #[test]
     fn no_answers_make_it_ask_in_a_tight_loop(answers in prop::collection::vec(0_u8..8, 1..60)) {
@@ -330,4 +332,9 @@ fn head(gen_no: Gen, newest: u64) -> Head {
 
 const fn ms(ms: u64) -> std::time::Duration {
     std::time::Duration::from_millis(ms)
+}
+
+/// A failing case is printed; it is written down as a test, not as a file.
+fn cases(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }

@@ -90,12 +90,11 @@ impl Merge {
     pub(super) fn segment(&mut self, segment: Segment, now: Mono) {
         let key = (segment.header.gen_no, segment.header.slot);
         if !self.is_finished(key) {
-            let gap_before = self.skips_to(key);
+            self.want_skipped(key, now);
             self.continuity = Continuity::Sure;
             self.last_segment = self.last_segment.max(Some(key));
             let slot = self.slots.entry(key).or_default();
             slot.stage = Stage::Complete;
-            slot.gap_before |= gap_before;
             // A lite segment lacks items by design.
             self.sparse |= segment.header.tier == Tier::Lite;
         }
@@ -113,10 +112,14 @@ impl Merge {
         }
     }
 
-    pub(super) fn lost(&mut self, key: Key) {
+    pub(super) fn lost(&mut self, key: Key, now: Mono) {
         let expected = self.path_of(key) == Path::Segments || self.slots.contains_key(&key);
         if !expected || self.is_finished(key) {
             return;
+        }
+        // Within what is polled, the schedule names both ends of what it leaves out.
+        if self.last_segment < self.reached {
+            self.want_skipped(key, now);
         }
         let slot = self.slots.entry(key).or_default();
         slot.stage = match slot.stage {
@@ -217,19 +220,24 @@ impl Merge {
         }
     }
 
-    /// Whether a segment leaves out slots that should have come before it.
-    fn skips_to(&self, key: Key) -> bool {
-        let next = |it: Key| (it.0, SlotNo(it.1.0.saturating_add(1)));
-        match self.continuity {
-            Continuity::Fresh => false,
-            Continuity::Broken => self.reached.is_some_and(|reached| {
-                key > reached && (key != next(reached) || !self.is_finished(reached))
-            }),
-            Continuity::Sure => self.last_segment.is_some_and(|last| {
-                let polled = self.path_of(next(last)) == Path::Segments;
-                let follows = key <= next(last) || (key.0 > last.0 && key.1 == SlotNo(0));
-                polled && !follows
-            }),
+    /// Polling has come to `key`: asks for what lies between it and what is known, such as the
+    /// last slots of a push whose connection broke before the switch. Too much of it is a gap.
+    fn want_skipped(&mut self, key: Key, now: Mono) {
+        let Some(known) = self.reached.max(self.last_segment).filter(|&it| it < key) else {
+            return;
+        };
+        let is_polled = self.last_segment == Some(known);
+        if known.0 != key.0 {
+            if !is_polled || key.1 != SlotNo(0) {
+                self.want_before(key, now);
+            }
+            return;
+        }
+        let first = known.1.0 + u64::from(is_polled);
+        if self.newest_slots(first, key.1.0).start > first {
+            self.slots.entry(key).or_default().gap_before = true;
+        } else {
+            (first..key.1.0).for_each(|it| self.want((key.0, SlotNo(it)), None, now));
         }
     }
 
