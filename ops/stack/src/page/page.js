@@ -6,6 +6,7 @@ const STAGE_ITEMS_MAX = 160;
 const IDS_MAX = 4000;
 const SCROLL_MS = 9000;
 const ROW_PX = 34;
+const GAP_PX = 24;
 
 const byId = (id) => document.getElementById(id);
 const stage = byId("stage");
@@ -36,13 +37,17 @@ function textOf(item) {
   return item.text ?? "";
 }
 
+// A row is free when its last comment has come in whole, and will be out before the new one, which
+// may be faster, reaches the far edge.
 function freeRow(width) {
   const count = Math.max(1, Math.floor((stage.clientHeight - 60) / ROW_PX));
   const now = performance.now();
+  const stageWidth = stage.clientWidth;
+  const speed = (stageWidth + width) / SCROLL_MS;
   for (let row = 0; row < count; row++) {
-    if ((rows[row] ?? 0) <= now) {
-      const speed = (stage.clientWidth + width) / SCROLL_MS;
-      rows[row] = now + (width + 40) / speed;
+    const last = rows[row] ?? { inAt: 0, outAt: 0 };
+    if (last.inAt <= now && last.outAt <= now + stageWidth / speed) {
+      rows[row] = { inAt: now + (width + GAP_PX) / speed, outAt: now + SCROLL_MS };
       return row;
     }
   }
@@ -52,7 +57,7 @@ function freeRow(width) {
 function fly(item, text) {
   if (document.hidden || stage.childElementCount > STAGE_ITEMS_MAX) return;
   const node = document.createElement("div");
-  node.className = `comment ${item.kind}`;
+  node.className = `flying ${item.kind}`;
   node.textContent = text;
   const style = item.style ?? { color: 0xffffff, mode: "scroll", size: "normal" };
   node.style.color = `#${style.color.toString(16).padStart(6, "0")}`;
