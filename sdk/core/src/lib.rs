@@ -9,4 +9,5 @@ pub mod bases;
 pub mod merge;
 pub mod pacer;
 pub mod poll;
+pub mod room;
 pub mod server_clock;

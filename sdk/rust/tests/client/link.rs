@@ -23,25 +23,25 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
 /// No step of a test takes this long.
-pub const STEP: Duration = Duration::from_secs(10);
+pub(crate) const STEP: Duration = Duration::from_secs(10);
 /// What the link's clock shows.
-pub const SERVER_MS: Wall = Wall(1_800_000_000_000);
+pub(crate) const SERVER_MS: Wall = Wall(1_800_000_000_000);
 
 /// A listener of one transport.
-pub struct Link {
+pub(crate) struct Link {
     listener: TcpListener,
     transport: Transport,
     tls: Option<ServerTls>,
 }
 
 /// One connection, from the link's side.
-pub struct Conn {
+pub(crate) struct Conn {
     line: Line,
     exporter: Option<[u8; 32]>,
     hello: Bytes,
     welcome: Bytes,
-    pub heartbeat_ms: u32,
-    pub life_ms: u64,
+    pub(crate) heartbeat_ms: u32,
+    pub(crate) life_ms: u64,
 }
 
 enum Line {
@@ -50,16 +50,16 @@ enum Line {
 }
 
 impl Link {
-    pub async fn bind(transport: Transport, tls: Option<ServerTls>) -> Self {
+    pub(crate) async fn bind(transport: Transport, tls: Option<ServerTls>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         Self { listener, transport, tls }
     }
 
-    pub fn address(&self) -> Address {
+    pub(crate) fn address(&self) -> Address {
         address_of(self.listener.local_addr().expect("it is bound"), self.transport)
     }
 
-    pub async fn accept(&self) -> Conn {
+    pub(crate) async fn accept(&self) -> Conn {
         let accepted = timeout(STEP, self.listener.accept()).await.expect("somebody connects");
         let (tcp, _) = accepted.expect("it accepts");
         let mut exporter = None;
@@ -83,7 +83,7 @@ impl Link {
     }
 
     /// Accepts, and answers a login that must be good in every respect.
-    pub async fn welcome(&self, path: Path) -> (Conn, Login) {
+    pub(crate) async fn welcome(&self, path: Path) -> (Conn, Login) {
         let mut conn = self.accept().await;
         let login = conn.login().await;
         conn.let_in(&login, path, Resumed::Fresh).await;
@@ -93,7 +93,7 @@ impl Link {
 
 impl Conn {
     /// Reads Hello and Login, and says Welcome.
-    pub async fn login(&mut self) -> Login {
+    pub(crate) async fn login(&mut self) -> Login {
         let hello = self.recv_bytes().await.expect("a Hello");
         assert!(matches!(Uplink::decode(&hello), Ok(Uplink::Hello(_))));
         self.hello = hello;
@@ -114,7 +114,7 @@ impl Conn {
         login
     }
 
-    pub async fn let_in(&mut self, login: &Login, path: Path, resumed: Resumed) {
+    pub(crate) async fn let_in(&mut self, login: &Login, path: Path, resumed: Resumed) {
         let confirm = login.binder.map(|binder| {
             let exporter = self.exporter.expect("a binder needs TLS");
             let (Credential::Token(text) | Credential::ResumeTicket(text)) = &login.credential;
@@ -125,7 +125,7 @@ impl Conn {
         self.let_in_with(login, path, resumed, confirm).await;
     }
 
-    pub async fn let_in_with(
+    pub(crate) async fn let_in_with(
         &mut self,
         login: &Login,
         path: Path,
@@ -147,11 +147,11 @@ impl Conn {
         self.send(&Downlink::LoginOk(login_ok)).await;
     }
 
-    pub async fn batch(&mut self, batch: Batch) {
+    pub(crate) async fn batch(&mut self, batch: Batch) {
         self.send(&Downlink::Batch(batch)).await;
     }
 
-    pub async fn send(&mut self, frame: &Downlink) {
+    pub(crate) async fn send(&mut self, frame: &Downlink) {
         let bytes = frame.encode();
         match &mut self.line {
             Line::Stream(io, _) => {
@@ -164,7 +164,7 @@ impl Conn {
         }
     }
 
-    pub async fn send_bytes(&mut self, bytes: &[u8]) {
+    pub(crate) async fn send_bytes(&mut self, bytes: &[u8]) {
         match &mut self.line {
             Line::Stream(io, _) => io.write_all(bytes).await.expect("the client reads"),
             Line::WebSocket(_) => panic!("streams only"),
@@ -172,13 +172,13 @@ impl Conn {
     }
 
     /// The next frame; none if the client has left.
-    pub async fn recv(&mut self) -> Option<Uplink> {
+    pub(crate) async fn recv(&mut self) -> Option<Uplink> {
         let bytes = self.recv_bytes().await?;
         Some(Uplink::decode(&bytes).expect("a frame"))
     }
 
     /// The next frame, whatever is in it.
-    pub async fn recv_anything(&mut self) -> Option<Bytes> {
+    pub(crate) async fn recv_anything(&mut self) -> Option<Bytes> {
         self.recv_bytes().await
     }
 
@@ -208,12 +208,12 @@ impl Conn {
     }
 }
 
-pub fn address_of(at: SocketAddr, transport: Transport) -> Address {
+pub(crate) fn address_of(at: SocketAddr, transport: Transport) -> Address {
     let (host, port) = (at.ip().to_string(), at.port());
     Address { host, port, transport, carrier: Carrier::Bgp, machine_room: String::new() }
 }
 
 /// An address at which nobody listens.
-pub async fn dead_address() -> Address {
+pub(crate) async fn dead_address() -> Address {
     Link::bind(Transport::Tcp, None).await.address()
 }

@@ -62,7 +62,7 @@ async fn no_slot_is_asked_for_before_its_end_however_wrong_the_device_s_clock_is
         for slot in 0..=4 {
             site.put_segment(&segment(slot, vec![item(slot)]));
         }
-        let mut options = options(&site, Path::Segments);
+        let options = options(&site, Path::Segments);
         options.clock.step(step_ms);
 
         let started = clock.mono().0;

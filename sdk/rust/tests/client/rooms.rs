@@ -10,15 +10,15 @@ use proto::time::Wall;
 
 use crate::link::SERVER_MS;
 
-pub const GEN: Gen = Gen(1);
-pub const INTERVAL_MS: u32 = 200;
+pub(crate) const GEN: Gen = Gen(1);
+pub(crate) const INTERVAL_MS: u32 = 200;
 
-pub fn room() -> RoomId {
+pub(crate) fn room() -> RoomId {
     RoomId::parse("room-1").expect("a room's name")
 }
 
 /// Item `seq` of the room; its id is seq + 1,000.
-pub fn item(seq: u64) -> Placed {
+pub(crate) fn item(seq: u64) -> Placed {
     let body =
         Body::Comment { text: format!("comment {seq}"), style: Style::default(), media_ms: None };
     let item = Item {
@@ -32,12 +32,12 @@ pub fn item(seq: u64) -> Placed {
     Placed { seq: Seq(seq), item }
 }
 
-pub fn gift(seq: u64) -> Placed {
+pub(crate) fn gift(seq: u64) -> Placed {
     let Placed { seq, item } = item(seq);
     Placed { seq, item: Item { lane: Lane::HighGift, ..item } }
 }
 
-pub fn batch(slot: u64, part: u32, seqs: &[u64]) -> Batch {
+pub(crate) fn batch(slot: u64, part: u32, seqs: &[u64]) -> Batch {
     Batch {
         room: room(),
         gen_no: GEN,
@@ -47,7 +47,7 @@ pub fn batch(slot: u64, part: u32, seqs: &[u64]) -> Batch {
     }
 }
 
-pub fn seal(slot: u64, seqs: &[u64]) -> Seal {
+pub(crate) fn seal(slot: u64, seqs: &[u64]) -> Seal {
     let ids = seqs.iter().flat_map(|it| (1_000 + it).to_le_bytes()).collect::<Vec<_>>();
     Seal {
         room: room(),
@@ -70,12 +70,12 @@ fn crc(bytes: &[u8]) -> u32 {
     !crc
 }
 
-pub fn segment(slot: u64, items: Vec<Placed>) -> Segment {
+pub(crate) fn segment(slot: u64, items: Vec<Placed>) -> Segment {
     segment_of(GEN, slot, items, SERVER_MS)
 }
 
 /// Slot 0 of the gen starts at `epoch_ms`.
-pub fn segment_of(gen_no: Gen, slot: u64, items: Vec<Placed>, epoch_ms: Wall) -> Segment {
+pub(crate) fn segment_of(gen_no: Gen, slot: u64, items: Vec<Placed>, epoch_ms: Wall) -> Segment {
     let header = Header {
         room: room(),
         gen_no,
@@ -95,15 +95,15 @@ pub fn segment_of(gen_no: Gen, slot: u64, items: Vec<Placed>, epoch_ms: Wall) ->
     Segment { header, items, repeats: Vec::new() }
 }
 
-pub fn repeat(placed: Placed) -> Repeat {
+pub(crate) fn repeat(placed: Placed) -> Repeat {
     Repeat { gen_no: GEN, placed }
 }
 
-pub fn head(newest: u64) -> Head {
+pub(crate) fn head(newest: u64) -> Head {
     head_of(GEN, newest, SERVER_MS)
 }
 
-pub fn head_of(gen_no: Gen, newest: u64, epoch_ms: Wall) -> Head {
+pub(crate) fn head_of(gen_no: Gen, newest: u64, epoch_ms: Wall) -> Head {
     Head {
         v: 1,
         gen_no,

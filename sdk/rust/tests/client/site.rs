@@ -26,8 +26,8 @@ use crate::link::SERVER_MS;
 use crate::rooms::room;
 
 /// The server.
-pub struct Site {
-    pub addr: SocketAddr,
+pub(crate) struct Site {
+    pub(crate) addr: SocketAddr,
     shared: Arc<Shared>,
     _tasks: Tasks,
 }
@@ -50,7 +50,7 @@ struct Content {
 }
 
 impl Site {
-    pub async fn start(clock: &Clock) -> Self {
+    pub(crate) async fn start(clock: &Clock) -> Self {
         let shared = Arc::new(Shared {
             clock: clock.clone(),
             state: Mutex::default(),
@@ -68,23 +68,23 @@ impl Site {
         Self { addr, shared, _tasks: tasks }
     }
 
-    pub fn enter_url(&self) -> String {
+    pub(crate) fn enter_url(&self) -> String {
         format!("http://{}/v1/enter", self.addr)
     }
 
-    pub fn base(&self) -> String {
+    pub(crate) fn base(&self) -> String {
         format!("http://{}", self.addr)
     }
 
     /// What `enter` answers from now on.
-    pub fn offer(&self, addresses: &[Address], bases: &[&Self]) {
+    pub(crate) fn offer(&self, addresses: &[Address], bases: &[&Self]) {
         let mut content = self.shared.state.lock();
         content.addresses = addresses.to_vec();
         content.bases = bases.iter().map(|it| Base { base: it.base(), weight: 1 }).collect();
     }
 
     /// The next answer of `enter` is this refusal.
-    pub fn refuse(&self, status: u16, code: &str, retry_after_ms: u32) {
+    pub(crate) fn refuse(&self, status: u16, code: &str, retry_after_ms: u32) {
         self.shared.state.lock().problems.push_back(Problem {
             status,
             code: code.to_owned(),
@@ -94,33 +94,33 @@ impl Site {
         });
     }
 
-    pub fn put_head(&self, head: &Head) {
+    pub(crate) fn put_head(&self, head: &Head) {
         let bytes = serde_json::to_vec(head).expect("a head is JSON");
         self.put(&head_path(&room()), StatusCode::OK, bytes);
     }
 
-    pub fn put_segment(&self, segment: &Segment) {
+    pub(crate) fn put_segment(&self, segment: &Segment) {
         let header = &segment.header;
         let path = segment_path(&room(), header.gen_no, Tier::Full, header.slot, "bin");
         self.put(&path, StatusCode::OK, segment.encode().to_vec());
     }
 
-    pub fn put(&self, path: &str, status: StatusCode, bytes: Vec<u8>) {
+    pub(crate) fn put(&self, path: &str, status: StatusCode, bytes: Vec<u8>) {
         self.shared.state.lock().files.insert(path.to_owned(), (status, bytes));
     }
 
     /// Questions to `enter` so far.
-    pub fn entered(&self) -> Vec<EnterRequest> {
+    pub(crate) fn entered(&self) -> Vec<EnterRequest> {
         self.shared.state.lock().entered.clone()
     }
 
     /// Files asked for so far.
-    pub fn asked(&self) -> Vec<(String, u64)> {
+    pub(crate) fn asked(&self) -> Vec<(String, u64)> {
         self.shared.state.lock().asked.clone()
     }
 
     /// Waits until a file whose path ends like this was asked for this often.
-    pub async fn wait_for(&self, end: &str, times: usize) {
+    pub(crate) async fn wait_for(&self, end: &str, times: usize) {
         let waiting = async {
             loop {
                 let asked = self.shared.asked.notified();

@@ -14,18 +14,18 @@ use crate::rooms::room;
 use crate::site::Site;
 
 /// The client under test.
-pub struct Viewer {
-    pub client: Client,
+pub(crate) struct Viewer {
+    pub(crate) client: Client,
     events: Events,
 }
 
 /// Certificates for 127.0.0.1.
-pub fn certificates() -> channel::DevCerts {
+pub(crate) fn certificates() -> channel::DevCerts {
     let folder = tempfile::tempdir().expect("a folder");
     channel::DevCerts::load_or_create(folder.path(), &["127.0.0.1"]).expect("certificates")
 }
 
-pub fn options(site: &Site, path: Path) -> Options {
+pub(crate) fn options(site: &Site, path: Path) -> Options {
     let tls = certificates().client().expect("an authority");
     let http = sdk::http::client(&tls).expect("an HTTP client");
     let ticket = Arc::new("ticket-1".to_owned());
@@ -36,18 +36,18 @@ pub fn options(site: &Site, path: Path) -> Options {
 }
 
 impl Viewer {
-    pub fn start(options: Options) -> Self {
+    pub(crate) fn start(options: Options) -> Self {
         let (client, events) = Client::start(options);
         Self { client, events }
     }
 
-    pub async fn next(&mut self) -> Event {
+    pub(crate) async fn next(&mut self) -> Event {
         let event = timeout(STEP, self.events.next()).await.expect("an event in time");
         event.expect("it has not ended")
     }
 
     /// The next event that `wanted` takes; others are passed over.
-    pub async fn until<T>(&mut self, wanted: impl Fn(&Event) -> Option<T>) -> T {
+    pub(crate) async fn until<T>(&mut self, wanted: impl Fn(&Event) -> Option<T>) -> T {
         loop {
             if let Some(found) = wanted(&self.next().await) {
                 return found;
@@ -55,7 +55,7 @@ impl Viewer {
         }
     }
 
-    pub async fn connected(&mut self) -> u16 {
+    pub(crate) async fn connected(&mut self) -> u16 {
         self.until(|it| match it {
             Event::Connected { address, .. } => Some(address.port),
             _ => None,
@@ -64,7 +64,7 @@ impl Viewer {
     }
 
     /// The seqs of the next items; nothing may be missing between them.
-    pub async fn shown(&mut self, count: usize) -> Vec<u64> {
+    pub(crate) async fn shown(&mut self, count: usize) -> Vec<u64> {
         let mut seqs = Vec::new();
         while seqs.len() < count {
             match self.next().await {
@@ -76,7 +76,7 @@ impl Viewer {
         seqs
     }
 
-    pub async fn ended(mut self) -> Event {
+    pub(crate) async fn ended(mut self) -> Event {
         let last = self.until(|it| matches!(it, Event::Ended(_)).then(|| it.clone())).await;
         assert!(timeout(STEP, self.events.next()).await.expect("an end").is_none());
         last
@@ -84,6 +84,6 @@ impl Viewer {
 }
 
 /// The end of a slot's path.
-pub fn file(slot: u64) -> String {
+pub(crate) fn file(slot: u64) -> String {
     format!("/1/full/{}.bin", SlotNo(slot))
 }
