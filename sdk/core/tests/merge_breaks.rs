@@ -1,4 +1,4 @@
-//! A push breaks off near a switch to segments: what was to come by push is asked for.
+//! Single cases of `Merge`: pushes that break off or come early near a switch, losses, gens, gifts.
 
 use proto::frame::{Batch, Path, Resumed, Seal};
 use proto::head::Tier;
@@ -70,17 +70,93 @@ fn more_than_may_be_fetched_is_a_gap() {
     assert!(outputs[1..].iter().all(|it| matches!(it, Output::Show(_))), "{outputs:?}");
 }
 
+#[test]
+fn pushes_that_come_before_the_news_of_their_switch_are_shown_behind_the_polled_slots() {
+    let mut merge = Merge::new(Limits::default());
+    merge.handle(Input::Joined { path: Path::Segments, resumed: Resumed::Fresh }, Mono(0));
+    merge.handle(segment(5), Mono(0));
+    merge.handle(Input::Batch(batch(7, 1)), Mono(0));
+    merge.handle(Input::Batch(batch(8, ITEMS)), Mono(0));
+
+    merge.handle(cold(7), Mono(0));
+    merge.handle(segment(6), Mono(0));
+    merge.handle(Input::Batch(batch(7, ITEMS)), Mono(0));
+
+    assert_eq!(shown(&mut merge), (5 * ITEMS..9 * ITEMS).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_was_skipped_for_a_slow_session_excuses_no_later_loss() {
+    let mut merge = pushed_until(10);
+    merge.handle(Input::Skipped { items: 2 }, Mono(0));
+    merge.handle(Input::Batch(batch(11, ITEMS)), Mono(0));
+    merge.handle(seal(11), Mono(0));
+    merge.handle(Input::Batch(batch(12, 1)), Mono(0));
+    drain(&mut merge);
+
+    merge.handle(seal(12), Mono(0));
+
+    assert_eq!(drain(&mut merge), [fetch(12)]);
+}
+
+#[test]
+fn a_new_gen_goes_on_and_an_id_of_the_old_one_is_not_shown_again() {
+    let mut merge = pushed_until(2);
+    let mut first = batch(0, ITEMS);
+    first.gen_no = Gen(2);
+    let mut replayed = placed(1, 1).remove(0);
+    replayed.seq = Seq(ITEMS + 1);
+    first.items.push(replayed);
+
+    merge.handle(Input::Batch(rename(first, 100)), Mono(0));
+    // The last push of the old gen comes late, as after a takeover.
+    merge.handle(Input::Batch(batch(1, ITEMS)), Mono(0));
+
+    assert_eq!(shown(&mut merge), [100, 101, 102]);
+    assert_eq!(merge.cursor().map(|it| (it.gen_no, it.seq)), Some((Gen(2), Seq(ITEMS + 1))));
+}
+
+#[test]
+fn a_gift_that_comes_after_its_turn_is_shown_and_a_comment_is_not() {
+    let mut merge = pushed_until(10);
+    let mut late = batch(9, 0);
+    let [mut gift, mut comment] = [placed(9, 1).remove(0), placed(9, 2).remove(1)];
+    gift.item.id = ItemId(1_000);
+    gift.item.lane = Lane::HighGift;
+    comment.item.id = ItemId(1_001);
+    late.items = vec![gift, comment];
+
+    merge.handle(Input::Batch(late), Mono(0));
+
+    assert_eq!(shown(&mut merge), [1_000]);
+}
+
+#[test]
+fn a_slot_that_never_comes_is_waited_for_so_long_and_told() {
+    let limits = Limits::default();
+    let mut merge = pushed_until(10);
+    merge.handle(Input::Batch(batch(10, 1)), Mono(0));
+    merge.handle(seal(10), Mono(0));
+    merge.handle(Input::Batch(batch(11, 1)), Mono(0));
+    assert_eq!(drain(&mut merge).pop(), Some(fetch(10)));
+
+    let deadline = merge.deadline().expect("it waits");
+    merge.tick(deadline);
+
+    assert_eq!(deadline, Mono(0) + limits.slot_wait_max);
+    let outputs = drain(&mut merge);
+    assert!(matches!(outputs[0], Output::Gap { items: Some(2), .. }), "{outputs:?}");
+    assert!(matches!(outputs[1], Output::Show(_)), "{outputs:?}");
+    assert_eq!(merge.deadline(), None);
+}
+
 /// A merge that was pushed whole slots, from 0 up to `end`, and has shown them.
 fn pushed_until(end: u64) -> Merge {
     let mut merge = Merge::new(Limits::default());
     merge.handle(Input::Joined { path: Path::Push, resumed: Resumed::Fresh }, Mono(0));
     for slot in 0..end {
         merge.handle(Input::Batch(batch(slot, ITEMS)), Mono(0));
-        let items = placed(slot, ITEMS);
-        let crc = ids_crc(items.iter().map(|it| it.item.id));
-        let (room, items) = (room(), u32::try_from(items.len()).expect("few items"));
-        let seal = Seal { room, gen_no: GEN, slot: SlotNo(slot), items, crc };
-        merge.handle(Input::Seal(seal), Mono(0));
+        merge.handle(seal(slot), Mono(0));
     }
     assert_eq!(shown(&mut merge).len() as u64, end * ITEMS);
     merge
@@ -105,6 +181,25 @@ const fn fetch(slot: u64) -> Output {
 
 const fn hot(slot: u64) -> Input {
     Input::Heat { heat: Heat::Hot, gen_no: GEN, slot: SlotNo(slot) }
+}
+
+const fn cold(slot: u64) -> Input {
+    Input::Heat { heat: Heat::Cold, gen_no: GEN, slot: SlotNo(slot) }
+}
+
+fn seal(slot: u64) -> Input {
+    let items = placed(slot, ITEMS);
+    let crc = ids_crc(items.iter().map(|it| it.item.id));
+    let (room, items) = (room(), u32::try_from(items.len()).expect("few items"));
+    Input::Seal(Seal { room, gen_no: GEN, slot: SlotNo(slot), items, crc })
+}
+
+/// The same flush with other ids for its first items, from `id` on.
+fn rename(mut batch: Batch, id: u64) -> Batch {
+    for (placed, id) in batch.items.iter_mut().zip(id..id + ITEMS) {
+        placed.item.id = ItemId(id);
+    }
+    batch
 }
 
 fn batch(slot: u64, items: u64) -> Batch {
