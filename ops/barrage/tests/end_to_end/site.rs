@@ -24,6 +24,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::process::WAIT_MAX;
 
+/// Longest wait of a step of a connection by hand.
+pub(crate) const STEP_MAX: Duration = Duration::from_secs(20);
+
 /// A running stack with an open room.
 pub(crate) struct Site {
     pub(crate) addrs: Addrs,
@@ -141,6 +144,3 @@ async fn keyring(masters: Masters, shared: &Shared) -> Keyring {
     }
     keyring
 }
-
-/// Longest wait of a step of a connection by hand.
-pub(crate) const STEP_MAX: Duration = Duration::from_secs(20);
