@@ -10,6 +10,7 @@ mod frame;
 mod json;
 mod load;
 mod segment;
+mod varint;
 mod word;
 
 use bytes::Bytes;

@@ -1,61 +1,47 @@
 //! Items as columns: the one table that frames, flushes, accepted items and segments share.
 
-use flatbuffers::{Follow, Vector, WIPOffset};
+use flatbuffers::{Follow, Push, Vector, WIPOffset};
 
+use super::varint::{self, Differences, Varints};
 use super::word::{self, Code};
 use super::{Builder, refused};
 use crate::decode::DecodeError;
 use crate::generated as fb;
 use crate::id::{ItemId, SenderRef, Seq};
-use crate::item::{Body, Item, Lane, Placed, Role, Style};
+use crate::item::{Body, Item, Lane, Placed, Role};
 use crate::limits;
 use crate::time::Wall;
+
+/// What ends a text: a byte that UTF-8 never holds.
+const TEXT_END: u8 = 0xff;
 
 /// Writes items without places.
 pub(super) fn write_items<'i>(
     b: &mut Builder,
-    items: impl ExactSizeIterator<Item = &'i Item> + DoubleEndedIterator + Clone,
+    items: impl ExactSizeIterator<Item = &'i Item>,
 ) -> WIPOffset<fb::Columns<'static>> {
-    let args = item_columns(b, items);
-    fb::Columns::create(b, &args)
+    let mut columns = Writer::of(items.len());
+    items.for_each(|it| columns.add(it));
+    columns.write(b)
 }
 
 /// Writes items with their places.
 pub(super) fn write_placed<'i>(
     b: &mut Builder,
-    placed: impl ExactSizeIterator<Item = &'i Placed> + DoubleEndedIterator + Clone,
+    placed: impl ExactSizeIterator<Item = &'i Placed>,
 ) -> WIPOffset<fb::Columns<'static>> {
-    let mut args = item_columns(b, placed.clone().map(|it| &it.item));
-    let seqs = Differences::of(placed.map(|it| it.seq.0));
-    args.seq_first = seqs.first;
-    (args.seqs, args.seqs_wide) = seqs.write(b);
-    fb::Columns::create(b, &args)
+    let mut columns = Writer::of(placed.len());
+    let mut seq = Differences::default();
+    for it in placed {
+        varint::push(&mut columns.seqs, seq.write(it.seq.0));
+        columns.add(&it.item);
+    }
+    columns.write(b)
 }
 
-fn item_columns<'i>(
-    b: &mut Builder,
-    items: impl ExactSizeIterator<Item = &'i Item> + DoubleEndedIterator + Clone,
-) -> fb::ColumnsArgs<'static> {
-    if items.len() == 0 {
-        return fb::ColumnsArgs::default();
-    }
-    let mut bodies = Bodies::default();
-    items.clone().for_each(|it| bodies.add(&it.body));
-    let ats = Differences::of(items.clone().map(|it| it.at.0));
-    let (narrow, wide) = ats.write(b);
-    let mut args = fb::ColumnsArgs {
-        ids: Some(b.create_vector_from_iter(items.clone().map(|it| it.id.0))),
-        kinds: Some(b.create_vector_from_iter(items.clone().map(|it| kind(&it.body).0))),
-        lanes: Some(b.create_vector_from_iter(items.clone().map(|it| it.lane.wire().0))),
-        roles: Some(b.create_vector_from_iter(items.clone().map(|it| it.role.wire().0))),
-        senders: Some(b.create_vector_from_iter(items.map(|it| it.sender.0))),
-        at_first: ats.first,
-        ats: narrow,
-        ats_wide: wide,
-        ..Default::default()
-    };
-    bodies.write(b, &mut args);
-    args
+/// The part of an id that its time gives.
+const fn id_base(at: Wall) -> u64 {
+    ItemId::compose(at.0, 0, 0).0
 }
 
 fn kind(body: &Body) -> fb::ItemKind {
@@ -69,116 +55,104 @@ fn kind(body: &Body) -> fb::ItemKind {
     }
 }
 
-/// The columns that only some kinds have, on their way out.
+/// The columns on their way out.
 #[derive(Default)]
-struct Bodies {
+struct Writer {
+    senders: Vec<u64>,
+    ids: Vec<u8>,
+    seqs: Vec<u8>,
+    ats: Vec<u8>,
+    kinds: Vec<u8>,
+    lanes: Vec<u8>,
+    roles: Vec<u8>,
     texts: Vec<u8>,
-    text_bytes: Vec<u16>,
-    styles: Vec<Style>,
-    media_ms: Vec<u64>,
-    gift_nos: Vec<u32>,
-    counts: Vec<u32>,
+    styles: Vec<u32>,
+    media_ms: Vec<u8>,
+    gift_nos: Vec<u8>,
+    counts: Vec<u8>,
     recalled: Vec<u64>,
+    at: Differences,
+    media: Differences,
 }
 
-impl Bodies {
-    fn add(&mut self, body: &Body) {
-        if let Some(text) = body.text() {
-            self.texts.extend_from_slice(text.as_bytes());
-            // A text this long is refused on the other side anyway.
-            self.text_bytes.push(u16::try_from(text.len()).unwrap_or(u16::MAX));
+impl Writer {
+    /// For about this many items.
+    fn of(items: usize) -> Self {
+        Self {
+            senders: Vec::with_capacity(items),
+            ids: Vec::with_capacity(items * 2),
+            seqs: Vec::with_capacity(items),
+            ats: Vec::with_capacity(items * 2),
+            kinds: Vec::with_capacity(items),
+            lanes: Vec::with_capacity(items),
+            roles: Vec::with_capacity(items),
+            texts: Vec::with_capacity(items * 32),
+            ..Self::default()
         }
-        match body {
+    }
+
+    fn add(&mut self, item: &Item) {
+        self.senders.push(item.sender.0);
+        varint::push(&mut self.ids, item.id.0.wrapping_sub(id_base(item.at)));
+        varint::push(&mut self.ats, self.at.write(item.at.0));
+        self.kinds.push(kind(&item.body).0);
+        self.lanes.push(item.lane.wire().0);
+        self.roles.push(item.role.wire().0);
+        if let Some(text) = item.body.text() {
+            self.texts.extend_from_slice(text.as_bytes());
+            self.texts.push(TEXT_END);
+        }
+        match &item.body {
             Body::Comment { style, media_ms, .. } => {
-                self.styles.push(*style);
-                self.media_ms.push(media_ms.map_or(0, |ms| ms.saturating_add(1)));
+                self.styles.push(word::pack_style(*style));
+                // A position so large that 1 more does not fit is refused on the other side.
+                let code = media_ms.map_or(0, |ms| self.media.write(ms).saturating_add(1));
+                varint::push(&mut self.media_ms, code);
             }
             Body::Gift { gift_no, count, .. } => {
-                self.gift_nos.push(*gift_no);
-                self.counts.push(*count);
+                varint::push(&mut self.gift_nos, u64::from(*gift_no));
+                varint::push(&mut self.counts, u64::from(*count));
             }
-            Body::Like { count } => self.counts.push(*count),
+            Body::Like { count } => varint::push(&mut self.counts, u64::from(*count)),
             Body::Entry | Body::Notice { .. } => {}
             Body::Tombstone { of } => self.recalled.push(of.0),
         }
     }
 
-    fn write(&self, b: &mut Builder, args: &mut fb::ColumnsArgs<'static>) {
-        if !self.text_bytes.is_empty() {
-            args.texts = Some(b.create_vector(&self.texts));
-            args.text_bytes = Some(b.create_vector(&self.text_bytes));
-        }
-        if self.styles.iter().any(|it| *it != Style::default()) {
-            let styles = self.styles.iter().map(|it| word::write_style(*it));
-            args.styles = Some(b.create_vector_from_iter(styles));
-        }
-        if self.media_ms.iter().any(|it| *it != 0) {
-            args.media_ms = Some(b.create_vector(&self.media_ms));
-        }
-        if !self.gift_nos.is_empty() {
-            args.gift_nos = Some(b.create_vector(&self.gift_nos));
-        }
-        if !self.counts.is_empty() {
-            args.counts = Some(b.create_vector(&self.counts));
-        }
-        if !self.recalled.is_empty() {
-            args.recalled = Some(b.create_vector(&self.recalled));
-        }
+    fn write(&self, b: &mut Builder) -> WIPOffset<fb::Columns<'static>> {
+        let args = fb::ColumnsArgs {
+            senders: column(b, &self.senders),
+            ids: column(b, &self.ids),
+            seqs: column(b, &self.seqs),
+            ats: column(b, &self.ats),
+            kinds: unusual(b, &self.kinds, fb::ItemKind::Comment.0),
+            lanes: unusual(b, &self.lanes, fb::Lane::Comment.0),
+            roles: unusual(b, &self.roles, fb::Role::Viewer.0),
+            texts: column(b, &self.texts),
+            styles: unusual(b, &self.styles, 0),
+            media_ms: unusual(b, &self.media_ms, 0),
+            gift_nos: column(b, &self.gift_nos),
+            counts: column(b, &self.counts),
+            recalled: column(b, &self.recalled),
+        };
+        fb::Columns::create(b, &args)
     }
 }
 
-/// Numbers as differences, each to the one before and the first one to itself.
-struct Differences {
-    first: u64,
-    wide: Vec<i64>,
+type Written<T> = Option<WIPOffset<Vector<'static, T>>>;
+
+/// A column; absent if it has no entries.
+fn column<T: Push + Copy>(b: &mut Builder, entries: &[T]) -> Written<T::Output> {
+    (!entries.is_empty()).then(|| b.create_vector(entries))
 }
 
-type Narrow = Option<WIPOffset<Vector<'static, i32>>>;
-type Wide = Option<WIPOffset<Vector<'static, i64>>>;
-
-impl Differences {
-    fn of(numbers: impl Iterator<Item = u64> + Clone) -> Self {
-        let first = numbers.clone().next().unwrap_or_default();
-        let mut before = first;
-        let wide = numbers.map(|it| {
-            let difference = it.wrapping_sub(before).cast_signed();
-            before = it;
-            difference
-        });
-        Self { first, wide: wide.collect() }
-    }
-
-    fn write(&self, b: &mut Builder) -> (Narrow, Wide) {
-        if self.wide.is_empty() {
-            return (None, None);
-        }
-        match self.wide.iter().map(|it| i32::try_from(*it)).collect::<Result<Vec<_>, _>>() {
-            Ok(narrow) => (Some(b.create_vector(&narrow)), None),
-            Err(_) => (None, Some(b.create_vector(&self.wide))),
-        }
-    }
-}
-
-fn numbers(
-    first: u64,
-    narrow: Option<Vector<'_, i32>>,
-    wide: Option<Vector<'_, i64>>,
-    count: usize,
-    field: &'static str,
-) -> Result<impl Iterator<Item = u64>, DecodeError> {
-    if length(narrow) + length(wide) != count || (narrow.is_some() && wide.is_some()) {
-        return refused(field);
-    }
-    let narrow = narrow.into_iter().flatten().map(i64::from);
-    let wide = wide.into_iter().flatten();
-    Ok(narrow.chain(wide).scan(first, |before, difference| {
-        *before = before.wrapping_add_signed(difference);
-        Some(*before)
-    }))
-}
-
-fn length<'a, T: Follow<'a> + 'a>(column: Option<Vector<'a, T>>) -> usize {
-    column.map_or(0, |it| it.len())
+/// A column that is absent if all its entries are `usual`.
+fn unusual<T: Push + Copy + PartialEq>(
+    b: &mut Builder,
+    entries: &[T],
+    usual: T,
+) -> Written<T::Output> {
+    entries.iter().any(|it| *it != usual).then(|| b.create_vector(entries))
 }
 
 /// Whether seqs must rise.
@@ -190,57 +164,66 @@ pub(super) enum Order {
     Any,
 }
 
-/// Reads items with their places, at most `max`.
-pub(super) fn placed(
+/// Reads items with their places, at most `max`; `keep` makes of each what is kept.
+pub(super) fn placed<T>(
     columns: fb::Columns<'_>,
     max: usize,
     order: Order,
-) -> Result<Vec<Placed>, DecodeError> {
-    let count = length(columns.ids());
-    let seqs = numbers(columns.seq_first(), columns.seqs(), columns.seqs_wide(), count, "seqs")?;
-    let items = items(columns, max)?;
-    let mut placed: Vec<Placed> = Vec::with_capacity(items.len());
-    for (seq, item) in seqs.zip(items) {
-        if order == Order::Rising && placed.last().is_some_and(|it| it.seq.0 >= seq) {
+    mut keep: impl FnMut(Placed) -> Result<T, DecodeError>,
+) -> Result<Vec<T>, DecodeError> {
+    let mut seqs = Varints::of(columns.seqs(), "seqs");
+    let (mut seq, mut before) = (Differences::default(), None);
+    let placed = items(columns, max, |item| {
+        let seq = seq.read(seqs.next()?);
+        if order == Order::Rising && before.replace(seq).is_some_and(|before| before >= seq) {
             return refused("seqs");
         }
-        placed.push(Placed { seq: Seq(seq), item });
-    }
+        keep(Placed { seq: Seq(seq), item })
+    })?;
+    seqs.close()?;
     Ok(placed)
 }
 
-/// Reads items, at most `max`.
-pub(super) fn items(columns: fb::Columns<'_>, max: usize) -> Result<Vec<Item>, DecodeError> {
-    let count = length(columns.ids());
+/// Reads items, at most `max`; `keep` makes of each what is kept.
+///
+/// Nothing else is held meanwhile: an item has 8 bytes of sender, and they bound what it costs.
+pub(super) fn items<T>(
+    columns: fb::Columns<'_>,
+    max: usize,
+    mut keep: impl FnMut(Item) -> Result<T, DecodeError>,
+) -> Result<Vec<T>, DecodeError> {
+    let count = length(columns.senders());
     if count > max {
         return refused("items");
     }
-    let (kinds, lanes, roles) = (columns.kinds(), columns.lanes(), columns.roles());
-    let equal = length(kinds) == count
-        && length(lanes) == count
-        && length(roles) == count
-        && length(columns.senders()) == count;
-    if !equal {
-        return refused("columns");
-    }
-    let ats = numbers(columns.at_first(), columns.ats(), columns.ats_wide(), count, "ats")?;
-    let ids = columns.ids().into_iter().flatten();
-    let senders = columns.senders().into_iter().flatten();
-    let codes = bytes(kinds).iter().zip(bytes(lanes)).zip(bytes(roles));
-    let mut bodies = BodyReader::open(columns)?;
-    let mut items = Vec::with_capacity(count);
-    for (((id, sender), at), ((kind, lane), role)) in ids.zip(senders).zip(ats).zip(codes) {
-        items.push(Item {
-            id: ItemId(id),
-            lane: Lane::read(fb::Lane(*lane), "lane")?,
+    let codes = |column, usual| Codes::of(column, usual, count);
+    let kinds = codes(columns.kinds(), fb::ItemKind::Comment.0)?;
+    let lanes = codes(columns.lanes(), fb::Lane::Comment.0)?;
+    let roles = codes(columns.roles(), fb::Role::Viewer.0)?;
+    let mut ids = Varints::of(columns.ids(), "ids");
+    let mut ats = Varints::of(columns.ats(), "ats");
+    let mut at = Differences::default();
+    let mut bodies = BodyReader::open(columns);
+    let mut kept = Vec::with_capacity(count);
+    for (index, sender) in columns.senders().into_iter().flatten().enumerate() {
+        let at = Wall(at.read(ats.next()?));
+        kept.push(keep(Item {
+            id: ItemId(ids.next()?.wrapping_add(id_base(at))),
+            lane: Lane::read(fb::Lane(lanes.at(index)), "lane")?,
             sender: SenderRef(sender),
-            role: Role::read(fb::Role(*role), "role")?,
-            at: Wall(at),
-            body: bodies.next(fb::ItemKind(*kind))?,
-        });
+            role: Role::read(fb::Role(roles.at(index)), "role")?,
+            at,
+            body: bodies.next(fb::ItemKind(kinds.at(index)))?,
+        })?);
     }
+    ids.close()?;
+    ats.close()?;
     bodies.close()?;
-    Ok(items)
+    Ok(kept)
+}
+
+fn length<'a, T: Follow<'a> + 'a>(column: Option<Vector<'a, T>>) -> usize {
+    column.map_or(0, |it| it.len())
 }
 
 /// The bytes of a column; none if it is absent.
@@ -248,42 +231,60 @@ pub(super) fn bytes(column: Option<Vector<'_, u8>>) -> &[u8] {
     column.map_or(&[], |it| it.bytes())
 }
 
+/// A column of codes, one an item; absent if all are the usual one.
+struct Codes<'a> {
+    column: &'a [u8],
+    usual: u8,
+}
+
+impl<'a> Codes<'a> {
+    fn of(column: Option<Vector<'a, u8>>, usual: u8, items: usize) -> Result<Self, DecodeError> {
+        let is_whole = column.is_none_or(|it| it.len() == items);
+        if is_whole { Ok(Self { column: bytes(column), usual }) } else { refused("columns") }
+    }
+
+    fn at(&self, index: usize) -> u8 {
+        self.column.get(index).copied().unwrap_or(self.usual)
+    }
+}
+
 /// The columns that only some kinds have, on their way in.
 struct BodyReader<'a> {
-    texts: &'a str,
-    text_bytes: Entries<'a, u16>,
-    styles: Entries<'a, fb::Style>,
-    media_ms: Entries<'a, u64>,
-    gift_nos: Entries<'a, u32>,
-    counts: Entries<'a, u32>,
+    texts: &'a [u8],
+    styles: Entries<'a, u32>,
+    media_ms: Option<Varints<'a>>,
+    media: Differences,
+    gift_nos: Varints<'a>,
+    counts: Varints<'a>,
     recalled: Entries<'a, u64>,
 }
 
 impl<'a> BodyReader<'a> {
-    fn open(columns: fb::Columns<'a>) -> Result<Self, DecodeError> {
-        let texts = std::str::from_utf8(bytes(columns.texts())).or_else(|_| refused("texts"))?;
-        Ok(Self {
-            texts,
-            text_bytes: Entries::of(columns.text_bytes(), "text_bytes"),
+    fn open(columns: fb::Columns<'a>) -> Self {
+        Self {
+            texts: bytes(columns.texts()),
             styles: Entries::of(columns.styles(), "styles"),
-            media_ms: Entries::of(columns.media_ms(), "media_ms"),
-            gift_nos: Entries::of(columns.gift_nos(), "gift_nos"),
-            counts: Entries::of(columns.counts(), "counts"),
+            media_ms: columns.media_ms().map(|it| Varints::of(Some(it), "media_ms")),
+            media: Differences::default(),
+            gift_nos: Varints::of(columns.gift_nos(), "gift_nos"),
+            counts: Varints::of(columns.counts(), "counts"),
             recalled: Entries::of(columns.recalled(), "recalled"),
-        })
+        }
     }
 
     fn next(&mut self, kind: fb::ItemKind) -> Result<Body, DecodeError> {
         Ok(match kind {
-            fb::ItemKind::Comment => {
-                Body::Comment { text: self.text()?, style: self.style()?, media_ms: self.media()? }
-            }
+            fb::ItemKind::Comment => Body::Comment {
+                text: self.text()?,
+                style: self.styles.next_or(0).and_then(word::unpack_style)?,
+                media_ms: self.media()?,
+            },
             fb::ItemKind::Gift => Body::Gift {
-                gift_no: self.gift_nos.next()?,
-                count: self.counts.next()?,
+                gift_no: self.gift_nos.next_u32()?,
+                count: self.counts.next_u32()?,
                 text: self.text()?,
             },
-            fb::ItemKind::Like => Body::Like { count: self.counts.next()? },
+            fb::ItemKind::Like => Body::Like { count: self.counts.next_u32()? },
             fb::ItemKind::Entry => Body::Entry,
             fb::ItemKind::Notice => Body::Notice { text: self.text()? },
             fb::ItemKind::Tombstone => Body::Tombstone { of: ItemId(self.recalled.next()?) },
@@ -292,29 +293,21 @@ impl<'a> BodyReader<'a> {
     }
 
     fn text(&mut self) -> Result<String, DecodeError> {
-        let length = usize::from(self.text_bytes.next()?);
+        let Some(length) = self.texts.iter().position(|it| *it == TEXT_END) else {
+            return refused("texts");
+        };
+        let (text, rest) = self.texts.split_at(length);
+        self.texts = &rest[1..];
         if length > limits::TEXT_BYTES_MAX {
             return refused("text");
         }
-        let Some((text, rest)) = self.texts.split_at_checked(length) else {
-            return refused("texts");
-        };
-        self.texts = rest;
-        Ok(text.to_owned())
-    }
-
-    fn style(&mut self) -> Result<Style, DecodeError> {
-        if self.styles.is_absent() {
-            return Ok(Style::default());
-        }
-        word::style(self.styles.next()?)
+        std::str::from_utf8(text).map(str::to_owned).or_else(|_| refused("texts"))
     }
 
     fn media(&mut self) -> Result<Option<u64>, DecodeError> {
-        if self.media_ms.is_absent() {
-            return Ok(None);
-        }
-        word::media_ms(self.media_ms.next()?.checked_sub(1))
+        let Some(column) = &mut self.media_ms else { return Ok(None) };
+        let difference = column.next()?.checked_sub(1);
+        word::media_ms(difference.map(|it| self.media.read(it)))
     }
 
     /// Nothing may be left over.
@@ -322,9 +315,8 @@ impl<'a> BodyReader<'a> {
         if !self.texts.is_empty() {
             return refused("texts");
         }
-        self.text_bytes.close()?;
         self.styles.close()?;
-        self.media_ms.close()?;
+        self.media_ms.map_or(Ok(()), Varints::close)?;
         self.gift_nos.close()?;
         self.counts.close()?;
         self.recalled.close()
@@ -343,10 +335,6 @@ impl<'a, T: Follow<'a> + 'a> Entries<'a, T> {
         Self { column, read: 0, field }
     }
 
-    fn is_absent(&self) -> bool {
-        self.column.is_none()
-    }
-
     fn next(&mut self) -> Result<T::Inner, DecodeError> {
         match self.column {
             Some(column) if self.read < column.len() => {
@@ -355,6 +343,11 @@ impl<'a, T: Follow<'a> + 'a> Entries<'a, T> {
             }
             Some(_) | None => refused(self.field),
         }
+    }
+
+    /// The next entry, or `usual` if the column is absent.
+    fn next_or(&mut self, usual: T::Inner) -> Result<T::Inner, DecodeError> {
+        if self.column.is_none() { Ok(usual) } else { self.next() }
     }
 
     fn close(self) -> Result<(), DecodeError> {

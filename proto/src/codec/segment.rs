@@ -1,7 +1,7 @@
 //! Segments: `"DMS1" | CRC-32 u32, little-endian | FlatBuffer`, the checksum covers the FlatBuffer.
 
 use bytes::Bytes;
-use flatbuffers::WIPOffset;
+use flatbuffers::{Vector, WIPOffset};
 
 use super::columns::{self, Order};
 use super::word::{self, Code};
@@ -33,7 +33,7 @@ pub(super) fn write(segment: &Segment) -> Bytes {
 
 fn table(b: &mut Builder, segment: &Segment) -> WIPOffset<fb::Segment<'static>> {
     let header = &segment.header;
-    let repeat_gens = segment.repeats.iter().map(|it| it.gen_no.0);
+    let (repeats, repeat_gens) = write_repeats(b, &segment.repeats);
     let args = fb::SegmentArgs {
         room: Some(b.create_string(header.room.as_str())),
         gen_no: header.gen_no.0,
@@ -50,10 +50,22 @@ fn table(b: &mut Builder, segment: &Segment) -> WIPOffset<fb::Segment<'static>> 
         next: header.next.map(|it| word::write_gen_info(b, it)),
         end: header.end.map(|it| it.0),
         items: Some(columns::write_placed(b, segment.items.iter())),
-        repeats: Some(columns::write_placed(b, segment.repeats.iter().map(|it| &it.placed))),
-        repeat_gens: Some(b.create_vector_from_iter(repeat_gens)),
+        repeats,
+        repeat_gens,
     };
     fb::Segment::create(b, &args)
+}
+
+type Repeats = (Option<WIPOffset<fb::Columns<'static>>>, Option<WIPOffset<Vector<'static, u32>>>);
+
+/// The repeats and their gens; both absent if there are none.
+fn write_repeats(b: &mut Builder, repeats: &[Repeat]) -> Repeats {
+    if repeats.is_empty() {
+        return (None, None);
+    }
+    let columns = columns::write_placed(b, repeats.iter().map(|it| &it.placed));
+    let gens = b.create_vector_from_iter(repeats.iter().map(|it| it.gen_no.0));
+    (Some(columns), Some(gens))
 }
 
 pub(super) fn read(bytes: &[u8]) -> Result<Segment, DecodeError> {
@@ -71,7 +83,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Segment, DecodeError> {
     let it = root::<fb::Segment<'_>>(table)?;
     Ok(Segment {
         header: header(it)?,
-        items: columns::placed(it.items(), limits::SEGMENT_ITEMS_MAX, Order::Rising)?,
+        items: columns::placed(it.items(), limits::SEGMENT_ITEMS_MAX, Order::Rising, Ok)?,
         repeats: repeats(it)?,
     })
 }
@@ -96,10 +108,12 @@ fn header(it: fb::Segment<'_>) -> Result<Header, DecodeError> {
 }
 
 fn repeats(it: fb::Segment<'_>) -> Result<Vec<Repeat>, DecodeError> {
-    let placed = columns::placed(it.repeats(), limits::SEGMENT_REPEATS_MAX, Order::Any)?;
-    if it.repeat_gens().map_or(0, |it| it.len()) != placed.len() {
-        return refused("repeat_gens");
-    }
-    let gens = it.repeat_gens().into_iter().flatten();
-    Ok(gens.zip(placed).map(|(gen_no, placed)| Repeat { gen_no: Gen(gen_no), placed }).collect())
+    let mut gens = it.repeat_gens().into_iter().flatten();
+    let repeats = it.repeats().map_or(Ok(Vec::new()), |columns| {
+        columns::placed(columns, limits::SEGMENT_REPEATS_MAX, Order::Any, |placed| {
+            let gen_no = gens.next().map_or_else(|| refused("repeat_gens"), Ok)?;
+            Ok(Repeat { gen_no: Gen(gen_no), placed })
+        })
+    })?;
+    if gens.next().is_some() { refused("repeat_gens") } else { Ok(repeats) }
 }

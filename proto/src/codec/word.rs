@@ -127,6 +127,24 @@ pub(super) fn style(style: &fb::Style) -> Result<Style, DecodeError> {
     })
 }
 
+/// A style as one number: `color | mode << 24 | size << 28`; a color beyond its range gives one that
+/// [`unpack_style`] refuses.
+pub(super) fn pack_style(style: Style) -> u32 {
+    if style.color > 0xff_ffff {
+        return u32::MAX;
+    }
+    style.color | u32::from(style.mode.wire().0) << 24 | u32::from(style.size.wire().0) << 28
+}
+
+pub(super) fn unpack_style(packed: u32) -> Result<Style, DecodeError> {
+    let [size_and_mode, r, g, b] = packed.to_be_bytes();
+    Ok(Style {
+        color: u32::from_be_bytes([0, r, g, b]),
+        mode: Mode::read(fb::Mode(size_and_mode & 0xf), "mode")?,
+        size: Size::read(fb::Size(size_and_mode >> 4), "size")?,
+    })
+}
+
 /// A style where nothing stands for the default.
 pub(super) fn optional_style(found: Option<&fb::Style>) -> Result<Style, DecodeError> {
     found.map_or_else(|| Ok(Style::default()), style)

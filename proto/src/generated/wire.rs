@@ -2957,24 +2957,19 @@ impl<'a> ::flatbuffers::Follow<'a> for Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-  pub const VT_IDS: ::flatbuffers::VOffsetT = 4;
-  pub const VT_KINDS: ::flatbuffers::VOffsetT = 6;
-  pub const VT_LANES: ::flatbuffers::VOffsetT = 8;
-  pub const VT_ROLES: ::flatbuffers::VOffsetT = 10;
-  pub const VT_SENDERS: ::flatbuffers::VOffsetT = 12;
-  pub const VT_SEQ_FIRST: ::flatbuffers::VOffsetT = 14;
-  pub const VT_SEQS: ::flatbuffers::VOffsetT = 16;
-  pub const VT_SEQS_WIDE: ::flatbuffers::VOffsetT = 18;
-  pub const VT_AT_FIRST: ::flatbuffers::VOffsetT = 20;
-  pub const VT_ATS: ::flatbuffers::VOffsetT = 22;
-  pub const VT_ATS_WIDE: ::flatbuffers::VOffsetT = 24;
-  pub const VT_TEXTS: ::flatbuffers::VOffsetT = 26;
-  pub const VT_TEXT_BYTES: ::flatbuffers::VOffsetT = 28;
-  pub const VT_STYLES: ::flatbuffers::VOffsetT = 30;
-  pub const VT_MEDIA_MS: ::flatbuffers::VOffsetT = 32;
-  pub const VT_GIFT_NOS: ::flatbuffers::VOffsetT = 34;
-  pub const VT_COUNTS: ::flatbuffers::VOffsetT = 36;
-  pub const VT_RECALLED: ::flatbuffers::VOffsetT = 38;
+  pub const VT_SENDERS: ::flatbuffers::VOffsetT = 4;
+  pub const VT_IDS: ::flatbuffers::VOffsetT = 6;
+  pub const VT_SEQS: ::flatbuffers::VOffsetT = 8;
+  pub const VT_ATS: ::flatbuffers::VOffsetT = 10;
+  pub const VT_KINDS: ::flatbuffers::VOffsetT = 12;
+  pub const VT_LANES: ::flatbuffers::VOffsetT = 14;
+  pub const VT_ROLES: ::flatbuffers::VOffsetT = 16;
+  pub const VT_TEXTS: ::flatbuffers::VOffsetT = 18;
+  pub const VT_STYLES: ::flatbuffers::VOffsetT = 20;
+  pub const VT_MEDIA_MS: ::flatbuffers::VOffsetT = 22;
+  pub const VT_GIFT_NOS: ::flatbuffers::VOffsetT = 24;
+  pub const VT_COUNTS: ::flatbuffers::VOffsetT = 26;
+  pub const VT_RECALLED: ::flatbuffers::VOffsetT = 28;
 
   #[inline]
   pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
@@ -2986,34 +2981,50 @@ impl<'a> Columns<'a> {
     args: &'args ColumnsArgs<'args>
   ) -> ::flatbuffers::WIPOffset<Columns<'bldr>> {
     let mut builder = ColumnsBuilder::new(_fbb);
-    builder.add_at_first(args.at_first);
-    builder.add_seq_first(args.seq_first);
     if let Some(x) = args.recalled { builder.add_recalled(x); }
     if let Some(x) = args.counts { builder.add_counts(x); }
     if let Some(x) = args.gift_nos { builder.add_gift_nos(x); }
     if let Some(x) = args.media_ms { builder.add_media_ms(x); }
     if let Some(x) = args.styles { builder.add_styles(x); }
-    if let Some(x) = args.text_bytes { builder.add_text_bytes(x); }
     if let Some(x) = args.texts { builder.add_texts(x); }
-    if let Some(x) = args.ats_wide { builder.add_ats_wide(x); }
-    if let Some(x) = args.ats { builder.add_ats(x); }
-    if let Some(x) = args.seqs_wide { builder.add_seqs_wide(x); }
-    if let Some(x) = args.seqs { builder.add_seqs(x); }
-    if let Some(x) = args.senders { builder.add_senders(x); }
     if let Some(x) = args.roles { builder.add_roles(x); }
     if let Some(x) = args.lanes { builder.add_lanes(x); }
     if let Some(x) = args.kinds { builder.add_kinds(x); }
+    if let Some(x) = args.ats { builder.add_ats(x); }
+    if let Some(x) = args.seqs { builder.add_seqs(x); }
     if let Some(x) = args.ids { builder.add_ids(x); }
+    if let Some(x) = args.senders { builder.add_senders(x); }
     builder.finish()
   }
 
 
   #[inline]
-  pub fn ids(&self) -> Option<::flatbuffers::Vector<'a, u64>> {
+  pub fn senders(&self) -> Option<::flatbuffers::Vector<'a, u64>> {
     // Safety:
     // Created from valid Table for this object
     // which contains a valid value in this slot
-    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, u64>>>(Columns::VT_IDS, None)}
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, u64>>>(Columns::VT_SENDERS, None)}
+  }
+  #[inline]
+  pub fn ids(&self) -> Option<::flatbuffers::Vector<'a, u8>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, u8>>>(Columns::VT_IDS, None)}
+  }
+  #[inline]
+  pub fn seqs(&self) -> Option<::flatbuffers::Vector<'a, u8>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, u8>>>(Columns::VT_SEQS, None)}
+  }
+  #[inline]
+  pub fn ats(&self) -> Option<::flatbuffers::Vector<'a, u8>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, u8>>>(Columns::VT_ATS, None)}
   }
   #[inline]
   pub fn kinds(&self) -> Option<::flatbuffers::Vector<'a, u8>> {
@@ -3037,55 +3048,6 @@ impl<'a> Columns<'a> {
     unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, u8>>>(Columns::VT_ROLES, None)}
   }
   #[inline]
-  pub fn senders(&self) -> Option<::flatbuffers::Vector<'a, u64>> {
-    // Safety:
-    // Created from valid Table for this object
-    // which contains a valid value in this slot
-    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, u64>>>(Columns::VT_SENDERS, None)}
-  }
-  #[inline]
-  pub fn seq_first(&self) -> u64 {
-    // Safety:
-    // Created from valid Table for this object
-    // which contains a valid value in this slot
-    unsafe { self._tab.get::<u64>(Columns::VT_SEQ_FIRST, Some(0)).unwrap()}
-  }
-  #[inline]
-  pub fn seqs(&self) -> Option<::flatbuffers::Vector<'a, i32>> {
-    // Safety:
-    // Created from valid Table for this object
-    // which contains a valid value in this slot
-    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, i32>>>(Columns::VT_SEQS, None)}
-  }
-  #[inline]
-  pub fn seqs_wide(&self) -> Option<::flatbuffers::Vector<'a, i64>> {
-    // Safety:
-    // Created from valid Table for this object
-    // which contains a valid value in this slot
-    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, i64>>>(Columns::VT_SEQS_WIDE, None)}
-  }
-  #[inline]
-  pub fn at_first(&self) -> u64 {
-    // Safety:
-    // Created from valid Table for this object
-    // which contains a valid value in this slot
-    unsafe { self._tab.get::<u64>(Columns::VT_AT_FIRST, Some(0)).unwrap()}
-  }
-  #[inline]
-  pub fn ats(&self) -> Option<::flatbuffers::Vector<'a, i32>> {
-    // Safety:
-    // Created from valid Table for this object
-    // which contains a valid value in this slot
-    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, i32>>>(Columns::VT_ATS, None)}
-  }
-  #[inline]
-  pub fn ats_wide(&self) -> Option<::flatbuffers::Vector<'a, i64>> {
-    // Safety:
-    // Created from valid Table for this object
-    // which contains a valid value in this slot
-    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, i64>>>(Columns::VT_ATS_WIDE, None)}
-  }
-  #[inline]
   pub fn texts(&self) -> Option<::flatbuffers::Vector<'a, u8>> {
     // Safety:
     // Created from valid Table for this object
@@ -3093,39 +3055,32 @@ impl<'a> Columns<'a> {
     unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, u8>>>(Columns::VT_TEXTS, None)}
   }
   #[inline]
-  pub fn text_bytes(&self) -> Option<::flatbuffers::Vector<'a, u16>> {
+  pub fn styles(&self) -> Option<::flatbuffers::Vector<'a, u32>> {
     // Safety:
     // Created from valid Table for this object
     // which contains a valid value in this slot
-    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, u16>>>(Columns::VT_TEXT_BYTES, None)}
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, u32>>>(Columns::VT_STYLES, None)}
   }
   #[inline]
-  pub fn styles(&self) -> Option<::flatbuffers::Vector<'a, Style>> {
+  pub fn media_ms(&self) -> Option<::flatbuffers::Vector<'a, u8>> {
     // Safety:
     // Created from valid Table for this object
     // which contains a valid value in this slot
-    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, Style>>>(Columns::VT_STYLES, None)}
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, u8>>>(Columns::VT_MEDIA_MS, None)}
   }
   #[inline]
-  pub fn media_ms(&self) -> Option<::flatbuffers::Vector<'a, u64>> {
+  pub fn gift_nos(&self) -> Option<::flatbuffers::Vector<'a, u8>> {
     // Safety:
     // Created from valid Table for this object
     // which contains a valid value in this slot
-    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, u64>>>(Columns::VT_MEDIA_MS, None)}
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, u8>>>(Columns::VT_GIFT_NOS, None)}
   }
   #[inline]
-  pub fn gift_nos(&self) -> Option<::flatbuffers::Vector<'a, u32>> {
+  pub fn counts(&self) -> Option<::flatbuffers::Vector<'a, u8>> {
     // Safety:
     // Created from valid Table for this object
     // which contains a valid value in this slot
-    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, u32>>>(Columns::VT_GIFT_NOS, None)}
-  }
-  #[inline]
-  pub fn counts(&self) -> Option<::flatbuffers::Vector<'a, u32>> {
-    // Safety:
-    // Created from valid Table for this object
-    // which contains a valid value in this slot
-    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, u32>>>(Columns::VT_COUNTS, None)}
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, u8>>>(Columns::VT_COUNTS, None)}
   }
   #[inline]
   pub fn recalled(&self) -> Option<::flatbuffers::Vector<'a, u64>> {
@@ -3142,65 +3097,50 @@ impl ::flatbuffers::Verifiable for Columns<'_> {
     v: &mut ::flatbuffers::Verifier, pos: usize
   ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
     v.visit_table(pos)?
-     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u64>>>("ids", Self::VT_IDS, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u64>>>("senders", Self::VT_SENDERS, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u8>>>("ids", Self::VT_IDS, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u8>>>("seqs", Self::VT_SEQS, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u8>>>("ats", Self::VT_ATS, false)?
      .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u8>>>("kinds", Self::VT_KINDS, false)?
      .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u8>>>("lanes", Self::VT_LANES, false)?
      .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u8>>>("roles", Self::VT_ROLES, false)?
-     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u64>>>("senders", Self::VT_SENDERS, false)?
-     .visit_field::<u64>("seq_first", Self::VT_SEQ_FIRST, false)?
-     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, i32>>>("seqs", Self::VT_SEQS, false)?
-     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, i64>>>("seqs_wide", Self::VT_SEQS_WIDE, false)?
-     .visit_field::<u64>("at_first", Self::VT_AT_FIRST, false)?
-     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, i32>>>("ats", Self::VT_ATS, false)?
-     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, i64>>>("ats_wide", Self::VT_ATS_WIDE, false)?
      .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u8>>>("texts", Self::VT_TEXTS, false)?
-     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u16>>>("text_bytes", Self::VT_TEXT_BYTES, false)?
-     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, Style>>>("styles", Self::VT_STYLES, false)?
-     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u64>>>("media_ms", Self::VT_MEDIA_MS, false)?
-     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u32>>>("gift_nos", Self::VT_GIFT_NOS, false)?
-     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u32>>>("counts", Self::VT_COUNTS, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u32>>>("styles", Self::VT_STYLES, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u8>>>("media_ms", Self::VT_MEDIA_MS, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u8>>>("gift_nos", Self::VT_GIFT_NOS, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u8>>>("counts", Self::VT_COUNTS, false)?
      .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u64>>>("recalled", Self::VT_RECALLED, false)?
      .finish();
     Ok(())
   }
 }
 pub struct ColumnsArgs<'a> {
-    pub ids: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u64>>>,
+    pub senders: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u64>>>,
+    pub ids: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u8>>>,
+    pub seqs: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u8>>>,
+    pub ats: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u8>>>,
     pub kinds: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u8>>>,
     pub lanes: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u8>>>,
     pub roles: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u8>>>,
-    pub senders: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u64>>>,
-    pub seq_first: u64,
-    pub seqs: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, i32>>>,
-    pub seqs_wide: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, i64>>>,
-    pub at_first: u64,
-    pub ats: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, i32>>>,
-    pub ats_wide: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, i64>>>,
     pub texts: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u8>>>,
-    pub text_bytes: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u16>>>,
-    pub styles: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, Style>>>,
-    pub media_ms: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u64>>>,
-    pub gift_nos: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u32>>>,
-    pub counts: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u32>>>,
+    pub styles: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u32>>>,
+    pub media_ms: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u8>>>,
+    pub gift_nos: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u8>>>,
+    pub counts: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u8>>>,
     pub recalled: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u64>>>,
 }
 impl<'a> Default for ColumnsArgs<'a> {
   #[inline]
   fn default() -> Self {
     ColumnsArgs {
+      senders: None,
       ids: None,
+      seqs: None,
+      ats: None,
       kinds: None,
       lanes: None,
       roles: None,
-      senders: None,
-      seq_first: 0,
-      seqs: None,
-      seqs_wide: None,
-      at_first: 0,
-      ats: None,
-      ats_wide: None,
       texts: None,
-      text_bytes: None,
       styles: None,
       media_ms: None,
       gift_nos: None,
@@ -3216,8 +3156,20 @@ pub struct ColumnsBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
 }
 impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> ColumnsBuilder<'a, 'b, A> {
   #[inline]
-  pub fn add_ids(&mut self, ids: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , u64>>) {
+  pub fn add_senders(&mut self, senders: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , u64>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(Columns::VT_SENDERS, senders);
+  }
+  #[inline]
+  pub fn add_ids(&mut self, ids: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , u8>>) {
     self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(Columns::VT_IDS, ids);
+  }
+  #[inline]
+  pub fn add_seqs(&mut self, seqs: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , u8>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(Columns::VT_SEQS, seqs);
+  }
+  #[inline]
+  pub fn add_ats(&mut self, ats: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , u8>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(Columns::VT_ATS, ats);
   }
   #[inline]
   pub fn add_kinds(&mut self, kinds: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , u8>>) {
@@ -3232,55 +3184,23 @@ impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> ColumnsBuilder<'a, 'b, A> {
     self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(Columns::VT_ROLES, roles);
   }
   #[inline]
-  pub fn add_senders(&mut self, senders: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , u64>>) {
-    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(Columns::VT_SENDERS, senders);
-  }
-  #[inline]
-  pub fn add_seq_first(&mut self, seq_first: u64) {
-    self.fbb_.push_slot::<u64>(Columns::VT_SEQ_FIRST, seq_first, 0);
-  }
-  #[inline]
-  pub fn add_seqs(&mut self, seqs: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , i32>>) {
-    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(Columns::VT_SEQS, seqs);
-  }
-  #[inline]
-  pub fn add_seqs_wide(&mut self, seqs_wide: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , i64>>) {
-    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(Columns::VT_SEQS_WIDE, seqs_wide);
-  }
-  #[inline]
-  pub fn add_at_first(&mut self, at_first: u64) {
-    self.fbb_.push_slot::<u64>(Columns::VT_AT_FIRST, at_first, 0);
-  }
-  #[inline]
-  pub fn add_ats(&mut self, ats: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , i32>>) {
-    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(Columns::VT_ATS, ats);
-  }
-  #[inline]
-  pub fn add_ats_wide(&mut self, ats_wide: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , i64>>) {
-    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(Columns::VT_ATS_WIDE, ats_wide);
-  }
-  #[inline]
   pub fn add_texts(&mut self, texts: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , u8>>) {
     self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(Columns::VT_TEXTS, texts);
   }
   #[inline]
-  pub fn add_text_bytes(&mut self, text_bytes: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , u16>>) {
-    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(Columns::VT_TEXT_BYTES, text_bytes);
-  }
-  #[inline]
-  pub fn add_styles(&mut self, styles: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , Style>>) {
+  pub fn add_styles(&mut self, styles: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , u32>>) {
     self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(Columns::VT_STYLES, styles);
   }
   #[inline]
-  pub fn add_media_ms(&mut self, media_ms: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , u64>>) {
+  pub fn add_media_ms(&mut self, media_ms: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , u8>>) {
     self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(Columns::VT_MEDIA_MS, media_ms);
   }
   #[inline]
-  pub fn add_gift_nos(&mut self, gift_nos: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , u32>>) {
+  pub fn add_gift_nos(&mut self, gift_nos: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , u8>>) {
     self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(Columns::VT_GIFT_NOS, gift_nos);
   }
   #[inline]
-  pub fn add_counts(&mut self, counts: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , u32>>) {
+  pub fn add_counts(&mut self, counts: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , u8>>) {
     self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(Columns::VT_COUNTS, counts);
   }
   #[inline]
@@ -3305,19 +3225,14 @@ impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> ColumnsBuilder<'a, 'b, A> {
 impl ::core::fmt::Debug for Columns<'_> {
   fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
     let mut ds = f.debug_struct("Columns");
+      ds.field("senders", &self.senders());
       ds.field("ids", &self.ids());
+      ds.field("seqs", &self.seqs());
+      ds.field("ats", &self.ats());
       ds.field("kinds", &self.kinds());
       ds.field("lanes", &self.lanes());
       ds.field("roles", &self.roles());
-      ds.field("senders", &self.senders());
-      ds.field("seq_first", &self.seq_first());
-      ds.field("seqs", &self.seqs());
-      ds.field("seqs_wide", &self.seqs_wide());
-      ds.field("at_first", &self.at_first());
-      ds.field("ats", &self.ats());
-      ds.field("ats_wide", &self.ats_wide());
       ds.field("texts", &self.texts());
-      ds.field("text_bytes", &self.text_bytes());
       ds.field("styles", &self.styles());
       ds.field("media_ms", &self.media_ms());
       ds.field("gift_nos", &self.gift_nos());
@@ -10049,11 +9964,11 @@ impl<'a> Segment<'a> {
     unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<Columns>>(Segment::VT_ITEMS, None).unwrap()}
   }
   #[inline]
-  pub fn repeats(&self) -> Columns<'a> {
+  pub fn repeats(&self) -> Option<Columns<'a>> {
     // Safety:
     // Created from valid Table for this object
     // which contains a valid value in this slot
-    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<Columns>>(Segment::VT_REPEATS, None).unwrap()}
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<Columns>>(Segment::VT_REPEATS, None)}
   }
   #[inline]
   pub fn repeat_gens(&self) -> Option<::flatbuffers::Vector<'a, u32>> {
@@ -10085,7 +10000,7 @@ impl ::flatbuffers::Verifiable for Segment<'_> {
      .visit_field::<::flatbuffers::ForwardsUOffset<GenInfo>>("next", Self::VT_NEXT, false)?
      .visit_field::<u64>("end", Self::VT_END, false)?
      .visit_field::<::flatbuffers::ForwardsUOffset<Columns>>("items", Self::VT_ITEMS, true)?
-     .visit_field::<::flatbuffers::ForwardsUOffset<Columns>>("repeats", Self::VT_REPEATS, true)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<Columns>>("repeats", Self::VT_REPEATS, false)?
      .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u32>>>("repeat_gens", Self::VT_REPEAT_GENS, false)?
      .finish();
     Ok(())
@@ -10129,7 +10044,7 @@ impl<'a> Default for SegmentArgs<'a> {
       next: None,
       end: None,
       items: None, // required field
-      repeats: None, // required field
+      repeats: None,
       repeat_gens: None,
     }
   }
@@ -10221,7 +10136,6 @@ impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> SegmentBuilder<'a, 'b, A> {
     let o = self.fbb_.end_table(self.start_);
     self.fbb_.required(o, Segment::VT_ROOM,"room");
     self.fbb_.required(o, Segment::VT_ITEMS,"items");
-    self.fbb_.required(o, Segment::VT_REPEATS,"repeats");
     ::flatbuffers::WIPOffset::new(o.value())
   }
 }

@@ -3,8 +3,10 @@
 use flatbuffers::FlatBufferBuilder;
 use proptest::prelude::*;
 use proto::decode::DecodeError;
-use proto::envelope::{LinkGauges, ReplyBatch, UplinkBatch};
+use proto::envelope::{AcceptedBatch, LinkGauges, ReplyBatch, UplinkBatch};
 use proto::frame::{Downlink, Uplink};
+use proto::id::Seq;
+use proto::item::{Body, Placed};
 use proto::limits;
 use proto::load::LoadReport;
 use proto::segment::Segment;
@@ -187,6 +189,70 @@ fn a_shared_table_beyond_its_apparent_size_is_refused() {
     let bytes = shared_entry(&"x".repeat(2048), 1000, 0);
 
     assert_eq!(attack(Kind::UplinkBatch, &bytes, "shared"), Err(DecodeError::Malformed));
+}
+
+/// A room batch whose entries all name one flush, of items that are as small as they can be.
+fn shared_flush(items: usize, entries: usize) -> Vec<u8> {
+    let mut b = FlatBufferBuilder::new();
+    let senders = b.create_vector(&vec![0_u64; items]);
+    let zeros = b.create_vector(&vec![0_u8; items]);
+    let rising = b.create_vector(&vec![2_u8; items]);
+    let entries_only = b.create_vector(&vec![4_u8; items]);
+    let start = b.start_table();
+    b.push_slot_always(4, senders);
+    b.push_slot_always(6, zeros);
+    b.push_slot_always(8, rising);
+    b.push_slot_always(10, zeros);
+    b.push_slot_always(12, entries_only);
+    let columns = b.end_table(start);
+    let start = b.start_table();
+    b.push_slot_always(12, columns);
+    let flush = b.end_table(start);
+    let start = b.start_table();
+    b.push_slot_always(4, 2_u8);
+    b.push_slot_always(6, flush);
+    let entry = b.end_table(start);
+    let list = b.create_vector(&vec![entry; entries]);
+    let name = b.create_string("r");
+    let start = b.start_table();
+    b.push_slot_always(6, name);
+    let room = b.end_table(start);
+    let rooms = b.create_vector(&[room]);
+    let start = b.start_table();
+    b.push_slot_always(4, rooms);
+    b.push_slot_always(6, list);
+    let root = b.end_table(start);
+    b.finish_minimal(root);
+    b.finished_data().to_vec()
+}
+
+#[test]
+fn a_shared_flush_may_not_pass_for_more_items_than_it_has_senders() {
+    let attack = |entries| {
+        let bytes = shared_flush(limits::FLUSH_ITEMS_MAX, entries);
+        attack(Kind::RoomBatch, &bytes, &format!("{entries} entries, one flush"))
+    };
+
+    assert_eq!(attack(1), Ok(()));
+    assert_eq!(attack(3), Err(DecodeError::Value { field: "items" }));
+}
+
+#[test]
+fn the_smallest_items_cost_no_more_than_others() {
+    let mut segment = Segment::decode(&vector::read("segment").bytes).unwrap();
+    let mut accepted = AcceptedBatch::decode(&vector::read("accepted_batch").bytes).unwrap();
+    let mut repeat = segment.repeats[0].clone();
+    repeat.placed.item.body = Body::Entry;
+    let place = |seq| Placed { seq: Seq(seq), ..repeat.placed.clone() };
+    accepted.entries.truncate(1);
+    accepted.entries[0].item.body = Body::Entry;
+
+    segment.items = (1..=limits::SEGMENT_ITEMS_MAX as u64).map(place).collect();
+    segment.repeats = vec![repeat.clone(); limits::SEGMENT_REPEATS_MAX];
+    accepted.entries = vec![accepted.entries[0].clone(); limits::ENVELOPE_ENTRIES_MAX];
+
+    assert_eq!(attack(Kind::Segment, &segment.encode(), "segment"), Ok(()));
+    assert_eq!(attack(Kind::AcceptedBatch, &accepted.encode(), "accepted"), Ok(()));
 }
 
 #[test]

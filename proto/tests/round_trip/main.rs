@@ -4,10 +4,11 @@ mod strategy;
 
 use proptest::prelude::*;
 use proto::envelope::{
-    AcceptedBatch, LinkGauges, ReplyBatch, RoomBatch, RoomEntry, RoomEvent, UplinkBatch,
+    Accepted, AcceptedBatch, LinkGauges, ReplyBatch, RoomBatch, RoomEntry, RoomEvent, UplinkBatch,
 };
 use proto::frame::{Downlink, Uplink};
-use proto::id::{AppId, Gen, ItemId, RoomId, SlotNo};
+use proto::id::{AppId, Gen, ItemId, RoomId, SenderRef, SlotNo};
+use proto::item::{Body, Item, Lane, Role, Style};
 use proto::limits;
 use proto::load::{LoadReport, RegionLoads};
 use proto::segment::{Segment, ids_crc};
@@ -73,6 +74,52 @@ fn a_flush_in_each_of_as_many_rooms_as_a_record_may_name() {
     let batch = RoomBatch { entries: (0..limits::ENVELOPE_ENTRIES_MAX).map(entry).collect() };
 
     assert_eq!(RoomBatch::decode(&batch.encode()), Ok(batch));
+}
+
+/// A comment as admission makes it.
+fn comment(number: u64, style: Style, media_ms: Option<u64>) -> Item {
+    let at = 1_800_000_000_000 + number * 10;
+    Item {
+        id: ItemId::compose(at, 1000, 3),
+        lane: Lane::Comment,
+        sender: SenderRef(number),
+        role: Role::Viewer,
+        at: Wall(at),
+        body: Body::Comment { text: "text".to_owned(), style, media_ms },
+    }
+}
+
+fn accepted(items: impl IntoIterator<Item = Item>) -> AcceptedBatch {
+    let (app, room) = (AppId(1), RoomId::parse("room-1").expect("a valid name"));
+    let entry = |item| Accepted { app, room: room.clone(), item };
+    AcceptedBatch { entries: items.into_iter().map(entry).collect() }
+}
+
+#[test]
+fn an_id_that_no_time_gives_makes_only_itself_large() {
+    let mut items: Vec<Item> = (0..100).map(|it| comment(it, Style::default(), None)).collect();
+    let before = accepted(items.clone()).encode().len();
+    items[50].id = ItemId(u64::MAX - 7);
+
+    let after = accepted(items).encode().len();
+
+    assert!((before..before + 16).contains(&after), "{before} bytes, then {after}");
+}
+
+#[test]
+fn a_color_or_position_beyond_its_range_is_refused_and_not_cut() {
+    let read = |style, media_ms| {
+        AcceptedBatch::decode(&accepted([comment(1, style, media_ms)]).encode()).map(drop)
+    };
+    let color = |color| Style { color, ..Style::default() };
+
+    assert_eq!(read(color(0xff_ffff), Some(limits::MEDIA_MS_MAX)), Ok(()));
+    for beyond in [0x0100_0000, 0x1100_0000, u32::MAX] {
+        assert!(read(color(beyond), None).is_err(), "{beyond:x}");
+    }
+    for beyond in [limits::MEDIA_MS_MAX + 1, 1 << 63, u64::MAX - 1, u64::MAX] {
+        assert!(read(color(0), Some(beyond)).is_err(), "{beyond}");
+    }
 }
 
 #[test]

@@ -26,14 +26,11 @@ pub(in crate::codec) fn write(batch: &AcceptedBatch) -> Bytes {
 pub(in crate::codec) fn read(bytes: &[u8]) -> Result<AcceptedBatch, DecodeError> {
     let batch = record::<fb::AcceptedBatch<'_>>(bytes)?;
     let rooms = ReadRooms::read(batch.rooms())?;
-    let items = columns::items(batch.items(), limits::ENVELOPE_ENTRIES_MAX)?;
-    if batch.room_nos().map_or(0, |it| it.len()) != items.len() {
-        return refused("room_nos");
-    }
-    let room_nos = batch.room_nos().into_iter().flatten();
-    let entries = room_nos.zip(items).map(|(room_no, item)| {
+    let mut room_nos = batch.room_nos().into_iter().flatten();
+    let entries = columns::items(batch.items(), limits::ENVELOPE_ENTRIES_MAX, |item| {
+        let room_no = room_nos.next().map_or_else(|| refused("room_nos"), Ok)?;
         let (app, room) = rooms.at(room_no)?;
         Ok(Accepted { app, room, item })
-    });
-    Ok(AcceptedBatch { entries: entries.collect::<Result<_, _>>()? })
+    })?;
+    if room_nos.next().is_some() { refused("room_nos") } else { Ok(AcceptedBatch { entries }) }
 }

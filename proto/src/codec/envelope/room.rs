@@ -16,6 +16,9 @@ use crate::limits;
 use crate::time::Wall;
 use crate::verdict::Fate;
 
+/// Bytes that an item has for itself, its sender: what flushes share may not pass for more items.
+const ITEM_BYTES_MIN: usize = 8;
+
 pub(in crate::codec) fn write(batch: &RoomBatch) -> Bytes {
     let bytes: usize = batch.entries.iter().map(|it| size_hint(&it.event)).sum();
     build(64 + bytes, |b| {
@@ -116,21 +119,27 @@ pub(in crate::codec) fn read(bytes: &[u8]) -> Result<RoomBatch, DecodeError> {
     let batch = record::<fb::RoomBatch<'_>>(bytes)?;
     check_entries(batch.entries().map_or(0, |it| it.len()), "entries")?;
     let rooms = ReadRooms::read(batch.rooms())?;
+    let mut items_max = bytes.len() / ITEM_BYTES_MIN;
     let entries = batch.entries().into_iter().flatten().map(|it| {
         let (app, room) = rooms.at(it.room())?;
-        Ok(RoomEntry { app, room, event: read_event(it)? })
+        let event = read_event(it, items_max)?;
+        if let RoomEvent::Flush { items, .. } = &event {
+            items_max -= items.len();
+        }
+        Ok(RoomEntry { app, room, event })
     });
     Ok(RoomBatch { entries: entries.collect::<Result<_, _>>()? })
 }
 
-fn read_event(it: fb::RoomEntry<'_>) -> Result<RoomEvent, DecodeError> {
+fn read_event(it: fb::RoomEntry<'_>, items_max: usize) -> Result<RoomEvent, DecodeError> {
     if let Some(it) = it.event_as_flush() {
+        let items_max = items_max.min(limits::FLUSH_ITEMS_MAX);
         return Ok(RoomEvent::Flush {
             gen_no: Gen(it.gen_no()),
             slot: SlotNo(it.slot()),
             part: it.part(),
             at: Wall(it.at_ms()),
-            items: columns::placed(it.items(), limits::FLUSH_ITEMS_MAX, Order::Rising)?,
+            items: columns::placed(it.items(), items_max, Order::Rising, Ok)?,
         });
     }
     if let Some(it) = it.event_as_sealed() {

@@ -310,7 +310,7 @@ fn read_batch(it: fb::Batch<'_>) -> Result<Batch, DecodeError> {
         gen_no: Gen(it.gen_no()),
         slot: SlotNo(it.slot()),
         part: it.part(),
-        items: columns::placed(it.items(), limits::FLUSH_ITEMS_MAX, Order::Rising)?,
+        items: columns::placed(it.items(), limits::FLUSH_ITEMS_MAX, Order::Rising, Ok)?,
     })
 }
 
