@@ -136,7 +136,7 @@ impl Link {
             match output {
                 Output::Send(frame) => self.send(id, &frame),
                 Output::Verify(_) => {
-                    input = Some(Input::Granted(Box::new(self.grant(viewer_of(id)))))
+                    input = Some(Input::Granted(Box::new(self.grant(viewer_of(id)))));
                 }
                 Output::Join(join) => input = Some(Input::Joined(self.join(id, &join))),
                 Output::Leave(room) => drop(self.hub.leave(id, &room)),
