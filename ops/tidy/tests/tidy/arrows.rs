@@ -10,6 +10,9 @@ const SERVICES: &[&str] = &["auth", "gslb", "link", "chatserver", "broadcaster"]
 /// What a service may import besides its own core.
 const BELOW_SERVICES: &[&str] = &["auth-core", "channel", "proto", "bus", "kit"];
 
+/// What benches, drills and long runs may import besides the cores.
+const MEASURING: &[&str] = &["stack", "sdk", "sim", "channel", "kit", "proto"];
+
 /// What a package may import; `None` where it has no row.
 fn row(name: &str) -> Option<Vec<&'static str>> {
     let own_core = |core| [&[core], BELOW_SERVICES].concat();
@@ -26,9 +29,8 @@ fn row(name: &str) -> Option<Vec<&'static str>> {
         "sdk" => vec!["sdk-core", "channel", "proto", "kit"],
         "sim" => [CORES, &["proto"]].concat(),
         "stack" => [SERVICES, &["sdk", "auth-core", "channel", "bus", "kit", "proto"]].concat(),
-        "bench" | "drill" | "soak" => {
-            [CORES, &["stack", "sdk", "sim", "channel", "kit", "proto"]].concat()
-        }
+        "bench" | "drill" => [CORES, MEASURING].concat(),
+        "soak" => [CORES, MEASURING, &["drill"]].concat(),
         "barrage" => {
             let ops = ["stack", "sim", "bench", "drill", "soak", "sdk"];
             [CORES, SERVICES, BELOW_SERVICES, &ops].concat()
