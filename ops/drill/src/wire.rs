@@ -11,40 +11,50 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
+/// A link of the demonstration has a listener for each transport.
+const LISTENERS_MAX: usize = 4;
 /// Connections through one wire at a time: a crowd's on each transport.
 const CONNECTIONS_MAX: usize = 4096;
 
-/// Wires in front of a link's listeners.
+/// Wires in front of a link's listeners, one for each of its transports.
 #[derive(Debug)]
 pub struct Wires {
+    /// Where viewers connect, and where the link then listens.
+    ends: Vec<(SocketAddr, SocketAddr)>,
     cuts: watch::Sender<u64>,
     connections: Arc<AtomicU64>,
     _tasks: Tasks,
 }
 
 impl Wires {
-    /// Puts a wire in front of every listener of `config`: viewers get the wires' addresses.
-    ///
-    /// The link listens on the same ports of another loopback address, drawn from `seed`.
+    /// Wires that carry to the same ports of another loopback address, drawn from `seed`.
     ///
     /// # Errors
     /// When no port can be had.
-    pub async fn before(config: &mut Config, seed: u64) -> anyhow::Result<Self> {
+    pub async fn new(seed: u64) -> anyhow::Result<Self> {
         let (cuts, _) = watch::channel(0);
         let connections = Arc::new(AtomicU64::new(0));
         let mut tasks = Tasks::default();
         let [a, b, c, ..] = derive(seed, "wire").to_le_bytes();
         let behind = IpAddr::V4(Ipv4Addr::new(127, 1 + a % 254, b, 1 + c % 254));
-        for listener in &mut config.link.listeners {
+        let mut ends = Vec::new();
+        for _ in 0..LISTENERS_MAX {
             let wire = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-            let port = wire.local_addr()?.port();
-            listener.listen = SocketAddr::new(behind, port);
-            listener.host = Ipv4Addr::LOCALHOST.to_string();
-            listener.port = port;
-            let counted = Arc::clone(&connections);
-            tasks.spawn("wire", carry(wire, listener.listen, cuts.clone(), counted));
+            let front = wire.local_addr()?;
+            let link = SocketAddr::new(behind, front.port());
+            ends.push((front, link));
+            tasks.spawn("wire", carry(wire, link, cuts.clone(), Arc::clone(&connections)));
         }
-        Ok(Self { cuts, connections, _tasks: tasks })
+        Ok(Self { ends, cuts, connections, _tasks: tasks })
+    }
+
+    /// Puts a wire in front of every listener of `config`: viewers get the wires' addresses.
+    pub fn before(&self, config: &mut Config) {
+        for (listener, &(front, link)) in config.link.listeners.iter_mut().zip(&self.ends) {
+            listener.listen = link;
+            listener.host = front.ip().to_string();
+            listener.port = front.port();
+        }
     }
 
     /// Cuts every connection, without a goodbye to either end.
@@ -109,7 +119,8 @@ mod tests {
     #[tokio::test]
     async fn a_wire_carries_until_it_is_cut() {
         let mut config = Config::demo(std::path::Path::new("unused"));
-        let wires = Wires::before(&mut config, 7).await.unwrap();
+        let wires = Wires::new(7).await.unwrap();
+        wires.before(&mut config);
         let listener = &config.link.listeners[0];
         let link = TcpListener::bind(listener.listen).await.unwrap();
 

@@ -1,2 +1,82 @@
-//! The command.
-fn main() {}
+//! `soak`: long and noisy runs, each bounded in count and time, each with one JSON line.
+//!
+//! Every run also exists in a size of a few seconds, for the gate.
+
+mod churn;
+mod cli;
+mod crowd;
+mod fuzz;
+mod storm;
+mod worlds;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use drill::{Drill, Line, panics, progress};
+
+use crate::cli::{Args, Run, Size};
+
+fn main() -> ExitCode {
+    match start(&Args::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            progress(&format!("soak: {error:#}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Does all runs, whatever becomes of the first; says whether all is well.
+fn start(args: &Args) -> anyhow::Result<bool> {
+    kit::logs::init(false, &args.log)?;
+    panics::watch();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let mut all_well = true;
+    for &run in args.runs() {
+        let seed = args.seed.map_or_else(kit::seed::fresh, Ok)?;
+        progress(&format!("{}, {}, seed {seed}", run.name(), args.size().name()));
+        let lines = runtime.block_on(Box::pin(perform(run, args.size(), seed)));
+        for line in lines {
+            line.print();
+            all_well &= line.is_ok();
+        }
+    }
+    runtime.shutdown_background();
+    Ok(all_well)
+}
+
+/// One line for each run; one for each drill.
+async fn perform(run: Run, size: Size, seed: u64) -> Vec<Line> {
+    if run == Run::Drills {
+        let mut lines = Vec::new();
+        for &drill in Drill::ALL {
+            progress(&format!("  {}", drill.name()));
+            lines.push(Box::pin(drill::run(drill, seed)).await);
+        }
+        return lines;
+    }
+    let mut line = Line::new(run.name(), seed);
+    let panics = panics::seen();
+    let at_most = size.run_max();
+    let ended = tokio::time::timeout(at_most, Box::pin(act(run, size, &mut line))).await;
+    match ended {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => line.fail(format!("{error:#}")),
+        Err(_) => line.fail(format!("it took longer than {} s", at_most.as_secs())),
+    }
+    let panics = panics::seen() - panics;
+    line.check(panics == 0, || format!("{panics} panics"));
+    vec![line]
+}
+
+async fn act(run: Run, size: Size, line: &mut Line) -> anyhow::Result<()> {
+    match run {
+        Run::Sim => worlds::run(size, line).await,
+        Run::Crowd => crowd::run(size, line).await,
+        Run::Churn => churn::run(size, line).await,
+        Run::Storm => storm::run(size, line).await,
+        Run::Fuzz => fuzz::run(size, line).await,
+        Run::All | Run::Drills => Ok(()),
+    }
+}

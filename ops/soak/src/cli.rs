@@ -1,0 +1,142 @@
+//! The command line.
+
+use std::time::Duration;
+
+use clap::{Parser, ValueEnum};
+
+/// Long and noisy runs; each ends by itself and prints one JSON line
+#[derive(Debug, Parser)]
+#[command(name = "soak", max_term_width = 100)]
+pub(crate) struct Args {
+    /// What to run
+    #[arg(value_enum)]
+    run: Run,
+    /// A few seconds of it
+    #[arg(long)]
+    short: bool,
+    /// Seed of everything drawn, to repeat a run; a fresh one if none is given
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Log lines: `level` or `package=level,…`
+    #[arg(long, default_value = "error")]
+    pub(crate) log: String,
+}
+
+/// The runs.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Run {
+    /// Every one in turn
+    All,
+    /// Simulated worlds with fresh seeds: 500
+    Sim,
+    /// The whole system with a crowd: 2,000 viewers
+    Crowd,
+    /// Viewers who come and go: 10 minutes
+    Churn,
+    /// Every connection is cut at once: 1,000 viewers, 10 times
+    Storm,
+    /// Hostile bytes for decoders and a live link: 10 minutes
+    Fuzz,
+    /// The drills
+    Drills,
+}
+
+/// How much.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Size {
+    /// A few seconds.
+    Short,
+    /// Minutes.
+    Long,
+}
+
+impl Args {
+    /// What to run, in turn.
+    pub(crate) fn runs(&self) -> &[Run] {
+        const ALL: &[Run] = &[Run::Sim, Run::Crowd, Run::Churn, Run::Storm, Run::Fuzz, Run::Drills];
+        match self.run {
+            Run::All => ALL,
+            Run::Sim | Run::Crowd | Run::Churn | Run::Storm | Run::Fuzz | Run::Drills => {
+                std::slice::from_ref(&self.run)
+            }
+        }
+    }
+
+    /// How much of it.
+    pub(crate) const fn size(&self) -> Size {
+        if self.short { Size::Short } else { Size::Long }
+    }
+}
+
+impl Run {
+    /// The word in its line.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Sim => "sim",
+            Self::Crowd => "crowd",
+            Self::Churn => "churn",
+            Self::Storm => "storm",
+            Self::Fuzz => "fuzz",
+            Self::Drills => "drills",
+        }
+    }
+}
+
+impl Size {
+    /// The word for people.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Short => "short",
+            Self::Long => "long",
+        }
+    }
+
+    /// One of two values.
+    pub(crate) fn pick<T>(self, short: T, long: T) -> T {
+        match self {
+            Self::Short => short,
+            Self::Long => long,
+        }
+    }
+
+    /// A run ends within this time, whatever happens.
+    pub(crate) fn run_max(self) -> Duration {
+        self.pick(Duration::from_mins(2), Duration::from_mins(30))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Args, clap::Error> {
+        Args::try_parse_from(line.split(' '))
+    }
+
+    #[test]
+    fn all_is_every_other_run_once() {
+        let args = parse("soak all --short").unwrap();
+
+        assert_eq!(args.size(), Size::Short);
+        let all: Vec<&Run> = Run::value_variants().iter().filter(|&&it| it != Run::All).collect();
+        assert_eq!(args.runs().iter().collect::<Vec<_>>(), all);
+    }
+
+    #[test]
+    fn a_run_alone_is_long_unless_told() {
+        let args = parse("soak churn --seed 7").unwrap();
+
+        assert_eq!(args.runs(), [Run::Churn]);
+        assert_eq!((args.size(), args.seed), (Size::Long, Some(7)));
+    }
+
+    #[test]
+    fn every_run_is_called_as_its_line_is() {
+        for run in Run::value_variants() {
+            assert_eq!(Run::from_str(run.name(), false).as_ref(), Ok(run));
+        }
+        assert!(parse("soak").is_err());
+        assert!(parse("soak nothing").is_err());
+    }
+}
