@@ -16,6 +16,10 @@ use crate::identity::{self, Identity};
 /// The folder that `barrage up` uses when none is named.
 pub const DATA: &str = "barrage-data";
 
+/// Least life of the embedded link's lease. On a busy machine the whole process stands still
+/// together, and there is no other link that viewers could be sent to meanwhile.
+const LEASE_MS_MIN: u32 = 3000;
+
 /// The configuration file. Every role reads the same one and uses its own section.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
@@ -150,6 +154,7 @@ impl Config {
         self.link.secret = self.secret_of(identity::LINK);
         self.gslb.node = identity::GSLB;
         self.gslb.secret = self.secret_of(identity::GSLB);
+        self.gslb.lease_ms = self.gslb.lease_ms.max(LEASE_MS_MIN);
         self.chatserver.node = identity::CHATSERVER;
         self.chatserver.unit = self.link.unit;
         self.broadcaster.node = identity::BROADCASTER;

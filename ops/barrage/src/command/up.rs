@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail, ensure};
 use kit::clock::Clock;
 use kit::task::Tasks;
 use proto::control::{RoomSettings, Segments};
@@ -41,7 +41,7 @@ pub(crate) async fn run(args: Up) -> anyhow::Result<ExitCode> {
     kit::logs::init(config.log.json, &config.log.filter)?;
     let script = read_script(args.replay.as_deref())?;
     let log = args.input_log.as_deref().map(open_log).transpose()?;
-    anyhow::ensure!(args.speed > 0.0 && args.speed.is_finite(), "--speed must be more than 0");
+    ensure!(args.speed > 0.0 && args.speed.is_finite(), "--speed must be more than 0");
 
     let mut signals = Tasks::default();
     let shutdown = kit::shutdown::on_signal(&mut signals)?;
@@ -210,6 +210,9 @@ impl Visit {
         let crowd = tokio::select! {
             crowd = Box::pin(Crowd::start(Plan { viewers: plan, ..self.plan })) => crowd?,
             () = shutdown.cancelled() => return Ok(None),
+            () = self.clock.sleep_until(self.deadline.unwrap_or_default()), if self.deadline.is_some() => {
+                bail!("the viewers did not come in within --for")
+            }
         };
         let player = Player {
             crowd: &crowd,
@@ -232,6 +235,8 @@ impl Visit {
         }
         let summary = crowd.end(script.damaged).await?;
         self.clock.sleep(LINGER).await;
+        let is_played = summary.sent > 0 || script.comments.is_empty();
+        ensure!(is_played, "--for left no time to play anything");
         Ok(Some(summary))
     }
 

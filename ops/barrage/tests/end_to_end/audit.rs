@@ -49,7 +49,7 @@ fn sum(by_reason: &Value) -> u64 {
 
 #[tokio::test]
 async fn a_recording_reaches_every_viewer_once_and_in_order() {
-    let ended = play(&sample("evening.xml"), &["--speed", "8", "--for", "20"]).await;
+    let ended = play(&sample("evening.xml"), &["--speed", "8", "--for", "60"]).await;
 
     check_clean(&ended, 0);
     assert_eq!((number(&ended.summary, "sent"), number(&ended.summary, "damaged")), (8, 0));
@@ -57,7 +57,7 @@ async fn a_recording_reaches_every_viewer_once_and_in_order() {
 
 #[tokio::test]
 async fn damaged_comments_are_skipped_and_counted() {
-    let ended = play(&sample("damaged.xml"), &["--speed", "8", "--for", "20"]).await;
+    let ended = play(&sample("damaged.xml"), &["--speed", "8", "--for", "60"]).await;
 
     check_clean(&ended, 0);
     assert_eq!((number(&ended.summary, "sent"), number(&ended.summary, "damaged")), (3, 5));
@@ -67,8 +67,8 @@ async fn damaged_comments_are_skipped_and_counted() {
 async fn lost_and_repeated_items_are_found() {
     let recording = sample("evening.xml");
     let (lost, repeated) = tokio::join!(
-        play(&recording, &["--speed", "8", "--for", "20", "--fault", "lose=1/100"]),
-        play(&recording, &["--speed", "8", "--for", "20", "--fault", "repeat=1/100"]),
+        play(&recording, &["--speed", "8", "--for", "60", "--fault", "lose=1/100"]),
+        play(&recording, &["--speed", "8", "--for", "60", "--fault", "repeat=1/100"]),
     );
 
     // 8 comments for 40 viewers: every hundredth of 320 items is spoiled.
@@ -80,12 +80,21 @@ async fn lost_and_repeated_items_are_found() {
 #[tokio::test]
 async fn swapped_items_are_found() {
     let recording = sample("evening.xml");
-    let ended = play(&recording, &["--speed", "8", "--for", "20", "--fault", "swap=1/10"]).await;
+    let ended = play(&recording, &["--speed", "8", "--for", "60", "--fault", "swap=1/10"]).await;
 
     // An item with none behind it has nothing to change places with.
     let swapped = number(&ended.summary, "out_of_order");
     assert!((1..=32).contains(&swapped), "{}", ended.summary);
     check_found(&ended, [0, 0, swapped]);
+}
+
+#[tokio::test]
+async fn a_run_that_is_too_short_to_play_anything_fails() {
+    let ended = play(&sample("evening.xml"), &["--for", "1"]).await;
+
+    assert_eq!(ended.code, Some(2));
+    assert_eq!(ended.complaints, ["the viewers did not come in within --for"]);
+    assert_eq!(ended.summary, Value::Null);
 }
 
 /// The run says what is wrong, and that alone: missing, repeated, out of order.

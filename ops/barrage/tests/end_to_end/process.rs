@@ -13,7 +13,7 @@ use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
 /// Longest wait for anything one waits for: machines that test are busy.
-pub(crate) const WAIT_MAX: Duration = Duration::from_secs(60);
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(120);
 /// Between two looks at something.
 const LOOK: Duration = Duration::from_millis(20);
 
