@@ -200,7 +200,9 @@ impl Poll {
                 }
             }
             Input::Segment(header) => {
-                if self.stage == Stage::SlotAsked {
+                // A schedule that was stopped and started again may hear an older answer first.
+                let asked = self.timeline.map(|it| (it.gen_no, self.next));
+                if self.stage == Stage::SlotAsked && asked == Some((header.gen_no, header.slot)) {
                     self.arrived(&header);
                 }
             }

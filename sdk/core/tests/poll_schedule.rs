@@ -186,6 +186,20 @@ fn a_hidden_tab_asks_for_nothing_and_comes_back_at_the_newest_slot() {
 }
 
 #[test]
+fn an_answer_from_before_a_stop_is_not_taken_for_the_current_question() {
+    let mut poll = started(100, Mono(101_450));
+    asked(&mut poll);
+    poll.handle(Input::Hide, Mono(101_460));
+    start_at(&mut poll, None, head(GEN, 110), Mono(111_460));
+    assert_eq!(asked(&mut poll), Some(110));
+
+    poll.handle(arrived(100), Mono(111_470));
+    poll.handle(arrived(110), Mono(111_480));
+
+    assert_eq!(poll.deadline(), Some(Mono(112_450)), "the slot behind the current one");
+}
+
+#[test]
 fn a_device_that_slept_asks_the_head_before_it_asks_for_hundreds_of_slots() {
     let mut poll = started(100, Mono(101_450));
     asked(&mut poll);

@@ -21,6 +21,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use sdk_core::backoff::Backoff;
 use sdk_core::poll::Draws;
+use sdk_core::room::{Input, Room};
 use sdk_core::server_clock::ServerClock;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -29,7 +30,6 @@ use crate::client::Command;
 use crate::connect::{Established, Learned, Plan, Resume, Setback, establish};
 use crate::event::{End, Event};
 use crate::options::Options;
-use crate::room::Room;
 use crate::session::{Due, Session};
 use crate::wire::WireError;
 use jobs::{Done, Statistics};
@@ -100,10 +100,10 @@ impl Driver {
     ) -> Self {
         let mut rng = SmallRng::seed_from_u64(options.seed);
         let draws = Draws { phase: rng.random(), settle: rng.random() };
-        let (tier, bounds) = (options.tier, options.bounds);
+        let (tier, limits) = (options.tier, options.bounds.room);
         let wanted = options.rooms.iter().take(ROOMS_PER_SESSION_MAX);
         let room = |(id, path): &(RoomId, _)| {
-            (id.clone(), Room::new(id.clone(), *path, tier, draws, bounds))
+            (id.clone(), Room::new(id.clone(), *path, tier, draws, limits))
         };
         Self {
             rooms: wanted.map(room).collect(),
@@ -130,7 +130,7 @@ impl Driver {
         let closed = self.closed.clone();
         loop {
             // 1. Do what is wanted; events last, because they may wait for the application.
-            self.start_jobs();
+            self.carry_out().await;
             if !self.tell(&closed).await || matches!(self.link, Link::Over) {
                 break;
             }
@@ -197,15 +197,7 @@ impl Driver {
 
     async fn tick(&mut self) {
         let now = self.now();
-        let mut joins = Vec::new();
-        for room in self.rooms.values_mut() {
-            if room.tick(now) && self.link.is_open() {
-                joins.push(room.join());
-            }
-        }
-        for join in joins {
-            self.send(&Uplink::Join(join)).await;
-        }
+        self.rooms.values_mut().for_each(|it| it.tick(now));
         while let Some(entry) = self.unacked.first_entry()
             && now >= entry.get().0
         {
@@ -295,16 +287,20 @@ impl Driver {
                 addresses: Vec::new(),
             });
             resume.addresses = addresses.filter(|it| self.options.speaks(it.transport)).collect();
-            let now = self.options.clock.mono();
-            self.rooms.values_mut().for_each(|it| it.entered(now));
+            self.tell_rooms(&Input::Entered);
         }
+    }
+
+    /// The same to every room.
+    fn tell_rooms(&mut self, input: &Input) {
+        let now = self.now();
+        self.rooms.values_mut().for_each(|it| it.handle(input.clone(), now));
     }
 
     /// Tells the rooms what time it is at the server.
     fn spread_clock(&mut self) {
-        let now = self.now();
         if let Some(offset) = self.server_clock.offset() {
-            self.rooms.values_mut().for_each(|it| it.clock(offset, now));
+            self.tell_rooms(&Input::Clock(offset));
         }
     }
 
@@ -341,7 +337,7 @@ impl Driver {
         };
         self.link = Link::Waiting(now + wait);
         if setback.is_read_only {
-            self.rooms.values_mut().for_each(|it| it.read_only(now));
+            self.tell_rooms(&Input::ReadOnly);
             self.outbox.push_back(Event::ReadOnly { retry_in: wait });
         } else {
             self.outbox.push_back(Event::Disconnected { code: setback.code, retry_in: wait });
@@ -356,7 +352,7 @@ impl Driver {
         if code == Some(CloseCode::Expired) {
             self.resume = None;
         }
-        self.rooms.values_mut().for_each(Room::disconnected);
+        self.tell_rooms(&Input::Disconnected);
         self.set_back(Setback { code, retry_after, ..Setback::default() });
     }
 

@@ -18,7 +18,6 @@ pub mod event;
 pub mod http;
 pub mod options;
 pub mod raw;
-mod room;
 pub mod segments;
 mod session;
 pub mod wire;

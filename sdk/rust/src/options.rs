@@ -118,10 +118,8 @@ pub struct Bounds {
     pub sends_max: usize,
     /// Comments without a verdict; more wait to be sent.
     pub unacked_max: usize,
-    /// Segments of one room that are fetched at once to fill a gap.
-    pub fetches_max: usize,
-    /// How much each room's merge remembers.
-    pub merge: sdk_core::merge::Limits,
+    /// How much each room remembers and fetches at once.
+    pub room: sdk_core::room::Limits,
 }
 
 impl Default for Bounds {
@@ -130,8 +128,7 @@ impl Default for Bounds {
             events_max: 1_024,
             sends_max: 64,
             unacked_max: 64,
-            fetches_max: 4,
-            merge: sdk_core::merge::Limits::default(),
+            room: sdk_core::room::Limits::default(),
         }
     }
 }

@@ -8,7 +8,7 @@ use proto::frame::{Ack, Close, Control, Downlink, LoginOk, Outcome};
 use proto::id::RoomId;
 use proto::time::Mono;
 use rand::RngExt;
-use sdk_core::merge;
+use sdk_core::room::Input;
 
 use super::{Driver, Link};
 use crate::connect::Resume;
@@ -20,22 +20,20 @@ impl Driver {
         match Downlink::decode(frame) {
             Ok(Downlink::Batch(batch)) => {
                 let room = batch.room.clone();
-                self.merge(&room, merge::Input::Batch(batch), now);
+                self.tell_room(&room, Input::Batch(batch), now);
             }
             Ok(Downlink::Seal(seal)) => {
                 let room = seal.room.clone();
-                self.merge(&room, merge::Input::Seal(seal), now);
+                self.tell_room(&room, Input::Seal(seal), now);
             }
             Ok(Downlink::Skipped { room, items }) => {
-                self.merge(&room, merge::Input::Skipped { items }, now);
+                self.tell_room(&room, Input::Skipped { items }, now);
                 self.outbox.push_back(Event::Skipped { room, items });
             }
             Ok(Downlink::Ack(ack)) => self.acked(ack),
             Ok(Downlink::Control(control)) => self.control(control, now),
             Ok(Downlink::Joined(joined)) => {
-                if let Some(room) = self.rooms.get_mut(&joined.room) {
-                    room.joined(&joined.outcome, now);
-                }
+                self.tell_room(&joined.room, Input::Joined(joined.outcome.clone()), now);
                 self.outbox.push_back(Event::Joined(joined));
             }
             Ok(Downlink::Pong { server_ms, .. }) => {
@@ -76,16 +74,14 @@ impl Driver {
         let known = self.resume.take().map(|it| it.addresses);
         addresses.extend(known.into_iter().flatten().filter(|it| *it != session.address));
         self.resume = Some(Resume { ticket: login_ok.resume_ticket, received: now, addresses });
-        for joined in &login_ok.rooms {
-            if let Some(room) = self.rooms.get_mut(&joined.room) {
-                room.joined(&joined.outcome, now);
-            }
+        for joined in login_ok.rooms {
+            self.tell_room(&joined.room, Input::Joined(joined.outcome), now);
         }
     }
 
-    fn merge(&mut self, room: &RoomId, input: merge::Input, now: Mono) {
+    pub(super) fn tell_room(&mut self, room: &RoomId, input: Input, now: Mono) {
         if let Some(room) = self.rooms.get_mut(room) {
-            room.merge(input, now);
+            room.handle(input, now);
         }
     }
 
@@ -99,9 +95,7 @@ impl Driver {
     fn control(&mut self, control: Control, now: Mono) {
         match control {
             Control::Heat { room, heat, gen_no, slot } => {
-                if let Some(room) = self.rooms.get_mut(&room) {
-                    room.heat(heat, gen_no, slot, now);
-                }
+                self.tell_room(&room, Input::Heat { heat, gen_no, slot }, now);
                 self.outbox.push_back(Event::Heat { room, heat, gen_no, slot });
             }
             Control::Bases { ref bases } => {
@@ -109,9 +103,7 @@ impl Driver {
                 self.outbox.push_back(Event::Control(control));
             }
             Control::Closed { ref room } => {
-                if let Some(room) = self.rooms.get_mut(room) {
-                    room.closed(now);
-                }
+                self.tell_room(room, Input::Closed, now);
                 self.outbox.push_back(Event::Control(control));
             }
             Control::Muted { .. } => self.outbox.push_back(Event::Control(control)),

@@ -10,13 +10,15 @@ use proto::id::{Gen, RoomId, SlotNo};
 use proto::segment::Segment;
 use proto::time::{Mono, millis};
 use rand::RngExt;
+use sdk_core::merge;
 use sdk_core::poll::Miss;
+use sdk_core::room::{Input, Output, Room};
 
 use super::Driver;
 use crate::connect::request;
 use crate::enter::enter;
+use crate::event::Event;
 use crate::options::Options;
-use crate::room::Act;
 use crate::segments::{FetchError, Name, fetch, head};
 
 /// Attempts to fetch a slot that a gap wants, over all bases.
@@ -28,7 +30,7 @@ const FETCH_RETRY_WAIT: Duration = Duration::from_millis(1_000);
 pub(super) enum Done {
     Head { room: RoomId, outcome: Result<Box<Head>, Miss>, received: Mono },
     Polled { room: RoomId, outcome: Result<Box<Segment>, Miss>, received: Mono, took: Duration },
-    Fetched { room: RoomId, key: (Gen, SlotNo), segment: Option<Box<Segment>> },
+    Fetched { room: RoomId, gen_no: Gen, slot: SlotNo, segment: Option<Box<Segment>> },
     Renewed { authority: String, response: Option<Box<EnterResponse>> },
 }
 
@@ -64,20 +66,24 @@ impl Statistics {
 impl Driver {
     /// Does what the rooms want. Each room has one question of its schedule under way and a
     /// bounded number of others, so the jobs are bounded.
-    pub(super) fn start_jobs(&mut self) {
-        let acts: Vec<_> = self
-            .rooms
-            .iter_mut()
-            .flat_map(|(id, room)| std::iter::from_fn(|| room.poll()).map(|act| (id.clone(), act)))
-            .collect();
-        for (room, act) in acts {
-            match act {
-                Act::Tell(event) => self.outbox.push_back(event),
-                Act::Head { attempt } => self.read_head(room, attempt),
-                Act::Poll { gen_no, slot, tier, attempt } => {
+    pub(super) async fn carry_out(&mut self) {
+        let mut wanted = Vec::new();
+        for (id, room) in &mut self.rooms {
+            wanted.extend(std::iter::from_fn(|| room.poll()).map(|it| (id.clone(), it)));
+        }
+        for (room, output) in wanted {
+            match output {
+                Output::Tell(told) => self.outbox.extend(event(room, told)),
+                Output::Join => {
+                    if let Some(join) = self.rooms.get(&room).map(Room::join) {
+                        self.send(&Uplink::Join(join)).await;
+                    }
+                }
+                Output::Head { attempt } => self.read_head(room, attempt),
+                Output::Poll { gen_no, slot, tier, attempt } => {
                     self.poll_segment(Name { room, gen_no, tier, slot }, attempt);
                 }
-                Act::Fetch { gen_no, slot } => {
+                Output::Fetch { gen_no, slot } => {
                     let tier = self.options.tier;
                     self.fetch_segment(Name { room, gen_no, tier, slot });
                 }
@@ -121,7 +127,8 @@ impl Driver {
         let (options, bases) = (Arc::clone(&self.options), self.bases.clone());
         self.jobs.push(Box::pin(async move {
             let segment = fetch_with_retries(&options, &bases, &name).await;
-            Done::Fetched { room: name.room, key: (name.gen_no, name.slot), segment }
+            let Name { room, gen_no, slot, .. } = name;
+            Done::Fetched { room, gen_no, slot, segment }
         }));
     }
 
@@ -150,12 +157,8 @@ impl Driver {
                     self.spread_clock();
                 }
                 let draw = self.rng.random();
-                if let Some(room) = self.rooms.get_mut(&room) {
-                    match outcome {
-                        Ok(head) => room.head(*head, now),
-                        Err(why) => room.missed(why, draw, now),
-                    }
-                }
+                let missed = |why| Input::Missed { why, draw };
+                self.tell_room(&room, outcome.map_or_else(missed, Input::Head), now);
             }
             Done::Polled { room, outcome, received, took } => {
                 self.statistics.count(&outcome, took);
@@ -165,17 +168,11 @@ impl Driver {
                     self.spread_clock();
                 }
                 let draw = self.rng.random();
-                if let Some(room) = self.rooms.get_mut(&room) {
-                    match outcome {
-                        Ok(segment) => room.polled(*segment, now),
-                        Err(why) => room.missed(why, draw, now),
-                    }
-                }
+                let missed = |why| Input::Missed { why, draw };
+                self.tell_room(&room, outcome.map_or_else(missed, Input::Polled), now);
             }
-            Done::Fetched { room, key, segment } => {
-                if let Some(room) = self.rooms.get_mut(&room) {
-                    room.fetched(key, segment.map(|it| *it), now);
-                }
+            Done::Fetched { room, gen_no, slot, segment } => {
+                self.tell_room(&room, Input::Fetched { gen_no, slot, segment }, now);
             }
             Done::Renewed { authority, response } => self.renewed(&authority, response).await,
         }
@@ -187,6 +184,18 @@ impl Driver {
         if let Some(offer) = offer {
             self.send(&Uplink::Refresh { token: offer.token }).await;
         }
+    }
+}
+
+/// What the application hears of a room's items.
+fn event(room: RoomId, told: merge::Output) -> Option<Event> {
+    match told {
+        merge::Output::Show(merge::Shown { place, item, via, received }) => {
+            Some(Event::Show { room, place, item, via, received })
+        }
+        merge::Output::Gap { from, to, items } => Some(Event::Gap { room, from, to, items }),
+        merge::Output::Recall(id) => Some(Event::Recall { room, id }),
+        merge::Output::Fetch { .. } => None,
     }
 }
 
