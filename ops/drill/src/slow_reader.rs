@@ -6,14 +6,15 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use kit::meter::list;
 use proto::address::Transport;
 use proto::close::CloseCode;
 use proto::control::RoomSettings;
-use proto::frame::{self, Credential, Downlink, Join, LoginOk};
+use proto::frame::{self, Credential, Downlink, Join};
 use proto::id::ViewerId;
 use sdk::raw::Raw;
+use tokio::time::timeout;
 
 use crate::line::Line;
 use crate::stage::{Stage, settings, steady};
@@ -24,8 +25,9 @@ const VIEWERS: usize = 16;
 const OUTBOX_BYTES_MAX: usize = 32 * 1024;
 /// After so long without a byte read, the link gives a viewer up.
 const WRITE_MS_MAX: u32 = 2000;
-/// Comments a second, and their length: 60 KB/s, which fills sockets and outbox in some seconds.
+/// Comments a second.
 const COMMENTS_PER_S: u64 = 200;
+/// Their length: 60 KB/s in all, which fills sockets and outbox in some seconds.
 const GRAPHEMES: usize = 100;
 /// How long is played.
 const PLAY: Duration = Duration::from_secs(7);
@@ -71,13 +73,11 @@ async fn enter(stage: &Stage) -> anyhow::Result<Raw> {
     let mut raw = sdk::raw::connect(&offer.address, None, STEP_MAX).await?;
     let join = Join { room: stage.room.clone(), path: frame::Path::Push, resume: None };
     raw.login(Credential::Token(offer.token), None, vec![join]).await?;
-    loop {
-        let frame = raw.recv().await.context("the login by hand failed")?;
-        if let Downlink::LoginOk(LoginOk { .. }) = frame {
-            return Ok(raw);
-        }
-        anyhow::ensure!(matches!(frame, Downlink::Welcome(_)), "the login was answered: {frame:?}");
-    }
+    let welcome = raw.recv().await.context("Hello was not answered")?;
+    ensure!(matches!(welcome, Downlink::Welcome(_)), "Hello was answered: {welcome:?}");
+    let in_or_not = raw.recv().await.context("the login was not answered")?;
+    ensure!(matches!(in_or_not, Downlink::LoginOk(_)), "the login was answered: {in_or_not:?}");
+    Ok(raw)
 }
 
 /// What the link said to the viewer in the end.
@@ -87,20 +87,20 @@ struct Told {
     slow: bool,
 }
 
-/// Reads what lies in the sockets, up to their end or a first pause.
+/// Reads what lies in the sockets, up to their end, or for some seconds.
 async fn read_out(raw: &mut Raw) -> Told {
     let mut told = Told::default();
-    while let Ok(frame) = raw.recv().await {
-        if let Downlink::Skipped { items, .. } = &frame {
-            told.skipped += u64::from(*items);
+    let reading = async {
+        while let Ok(frame) = raw.recv().await {
+            if let Downlink::Skipped { items, .. } = &frame {
+                told.skipped += u64::from(*items);
+            }
+            if let Downlink::Close(close) = &frame {
+                told.slow = close.code == CloseCode::Slow;
+            }
         }
-        if let Downlink::Close(close) = &frame {
-            told.slow = close.code == CloseCode::Slow;
-        }
-        if matches!(&frame, Downlink::Batch(_)) && told.skipped > 0 {
-            // It reads again and is served again.
-            return told;
-        }
-    }
+    };
+    // A viewer who was only skipped forward is served again, and its connection goes on.
+    let _over = timeout(STEP_MAX, reading).await;
     told
 }
