@@ -182,17 +182,25 @@ impl Stage {
     /// An address and a token for a connection by hand.
     ///
     /// # Errors
-    /// When `enter` gives none of that transport.
+    /// When `enter` gives none of that transport within some seconds: on a busy machine a link's
+    /// report may be late, and then there is no address for a moment.
     pub async fn offer(&self, account: &ViewerId, transport: Transport) -> anyhow::Result<Offer> {
         let app = self.identity.app();
         let signer = Arc::new(signer(&app)?);
         let ticket = ticket_source(&signer, &app, account, &self.room, &self.clock)();
         let client = Client { transports: vec![transport], ..Client::default() };
         let request = EnterRequest { ticket, client, renew: None };
-        let url = &self.addrs.enter;
-        let answer = sdk::enter::enter(&self.http, url, &request, ANSWER_MAX).await?;
-        let mut offers = answer.addresses.into_iter();
-        offers.find(|it| it.address.transport == transport).context("no such address")
+        let deadline = self.clock.mono() + ANSWER_MAX;
+        loop {
+            let url = &self.addrs.enter;
+            let answer = sdk::enter::enter(&self.http, url, &request, ANSWER_MAX).await?;
+            let mut offers = answer.addresses.into_iter();
+            if let Some(offer) = offers.find(|it| it.address.transport == transport) {
+                return Ok(offer);
+            }
+            ensure!(self.clock.mono() < deadline, "enter gives no address");
+            self.clock.sleep(LOOK).await;
+        }
     }
 
     /// The room's head; a new room has none before its first slot is sealed.
