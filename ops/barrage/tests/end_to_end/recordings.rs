@@ -16,7 +16,7 @@ fn find(name: &str) -> Option<String> {
 /// Plays a recording fast and checks everything; the summary, if this machine has the file.
 async fn play_fast(name: &str) -> Option<Value> {
     let file = find(name)?;
-    let ended = play(&file, &["--speed", "512", "--for", "60"]).await;
+    let ended = play(&file, &["--speed", "64", "--for", "20"]).await;
     check_clean(&ended, 0);
     Some(ended.summary)
 }

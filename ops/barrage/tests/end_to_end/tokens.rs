@@ -89,7 +89,7 @@ async fn every_refusal_is_explained_with_its_code() {
     check_refused(&vector.verify(600, &[text]).await, 3009);
     check_refused(&vector.verify(0, &[&forged]).await, 3500);
     check_refused(&vector.verify(0, &[&text[..text.len() - 1]]).await, 3500);
-    check_refused(&vector.verify(0, &["dm1.", ""][..1]).await, 3500);
+    check_refused(&vector.verify(0, &["dm1."]).await, 3500);
     check_refused(&vector.verify(0, &["not a token"]).await, 3500);
     let elsewhere = ["--master", vector.text("master"), "--random", vector.text("random")];
     let place = ["--address", "link-08.example:443", "--at", "1785000030"];
