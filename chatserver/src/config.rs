@@ -67,7 +67,10 @@ const ASKED_MIN: u32 = 20_000;
 
 impl Config {
     /// Checks what the types do not.
-    pub(crate) fn check(&self) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    /// Says which value, and why.
+    pub fn check(&self) -> anyhow::Result<()> {
         ensure!(self.shard < SHARDS_MAX, "shard must be less than {SHARDS_MAX}");
         ensure!(self.asked_max >= ASKED_MIN, "asked_max must be at least {ASKED_MIN}");
         ensure!(

@@ -197,7 +197,10 @@ impl ListenerConfig {
 
 impl Config {
     /// Refuses what cannot work, before anything is bound.
-    pub(crate) fn check(&self) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    /// Says which value, and why.
+    pub fn check(&self) -> anyhow::Result<()> {
         ensure!(self.life_ms_min <= self.life_ms_max, "life_ms_min is more than life_ms_max");
         ensure!(self.report_ms_min <= self.report_ms_max, "report_ms_min is over report_ms_max");
         ensure!(

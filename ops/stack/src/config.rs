@@ -138,6 +138,8 @@ impl Config {
     /// # Errors
     /// Says which section, and which value.
     pub fn check(&self) -> anyhow::Result<()> {
+        self.link.check().context("[link]")?;
+        self.chatserver.check().context("[chatserver]")?;
         self.broadcaster.check().context("[broadcaster]")
     }
 
