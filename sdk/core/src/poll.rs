@@ -299,6 +299,10 @@ impl Poll {
         self.tier = header.next_tier.unwrap_or(self.tier);
         self.end = header.end.or(self.end);
         self.following = header.next.or(self.following);
+        if let Some(timeline) = &mut self.timeline {
+            timeline.epoch_ms = header.epoch_ms;
+            timeline.interval_ms = header.interval_ms.clamp(1, INTERVAL_MS_MAX);
+        }
         self.advance();
     }
 
@@ -310,9 +314,11 @@ impl Poll {
         let slot = self.next;
         self.next = SlotNo(slot.0.saturating_add(1));
         if self.end.is_some_and(|end| slot >= end) {
-            self.end = None;
             match self.following.take() {
-                Some(following) => self.follow(following, SlotNo(0)),
+                Some(following) => {
+                    self.end = None;
+                    self.follow(following, SlotNo(0));
+                }
                 None => self.stage = Stage::Head,
             }
         }
@@ -353,7 +359,9 @@ impl Poll {
 
     /// The current slot will not come.
     fn give_up(&mut self, now: Mono, draw: f64) {
-        self.tell_lost(self.next);
+        if let Some(timeline) = self.timeline {
+            self.tell_lost((timeline.gen_no, self.next));
+        }
         self.misses = self.misses.saturating_add(1);
         self.advance();
         if self.misses >= MISSES_MAX && self.stage == Stage::Slot {
@@ -361,10 +369,8 @@ impl Poll {
         }
     }
 
-    fn tell_lost(&mut self, slot: SlotNo) {
-        if let Some(timeline) = self.timeline {
-            self.outputs.push_back(Output::Lost { gen_no: timeline.gen_no, slot });
-        }
+    fn tell_lost(&mut self, (gen_no, slot): (Gen, SlotNo)) {
+        self.outputs.push_back(Output::Lost { gen_no, slot });
     }
 
     /// Reads the head after a wait of 1–30 s, longer each time, a random half of it.

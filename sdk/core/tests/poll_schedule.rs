@@ -159,6 +159,58 @@ fn a_gen_that_nobody_announced_is_found_through_the_head() {
 }
 
 #[test]
+fn a_gen_between_two_heads_is_gone_through_from_its_start() {
+    let mut poll = gone_at(100);
+
+    poll.handle(Input::Head(Box::new(head(Gen(5), 2))), Mono(103_000));
+    assert_eq!(poll.poll(), Some(segment(Gen(4), 0)), "at once, whenever it was");
+    let of_gen_4 = Header { gen_no: Gen(4), epoch_ms: EPOCH + ms(101_000), ..header(0) };
+    poll.handle(Input::Segment(Box::new(of_gen_4)), Mono(103_010));
+
+    assert_eq!(poll.deadline(), Some(Mono(103_450)), "its segments say when it was");
+    poll.tick(Mono(103_450));
+    assert_eq!(poll.poll(), Some(segment(Gen(4), 1)));
+    poll.handle(missed(Miss::Gone), Mono(103_460));
+    assert_eq!(poll.poll(), Some(Output::Head { attempt: 0 }));
+    poll.handle(Input::Head(Box::new(head(Gen(5), 3))), Mono(103_500));
+    assert_eq!(poll.poll(), Some(segment(Gen(5), 0)), "and nothing was lost");
+}
+
+#[test]
+fn too_many_gens_at_once_are_lost_and_told() {
+    let mut poll = gone_at(100);
+
+    poll.handle(Input::Head(Box::new(head(Gen(9), 2))), Mono(103_000));
+
+    assert!(matches!(poll.poll(), Some(Output::Lost { gen_no: Gen(4), .. })));
+    assert_eq!(asked(&mut poll), Some(2), "the newest");
+}
+
+#[test]
+fn what_was_not_asked_for_of_a_gen_that_is_over_is_lost_and_told() {
+    let mut poll = started(100, Mono(101_450));
+    asked(&mut poll);
+    poll.handle(arrived(100), Mono(101_460));
+    poll.tick(Mono(900_000));
+    assert_eq!(poll.poll(), Some(Output::Head { attempt: 0 }));
+
+    poll.handle(Input::Head(Box::new(head(Gen(4), 2))), Mono(900_000));
+
+    assert_eq!(poll.poll(), Some(Output::Lost { gen_no: GEN, slot: SlotNo(101) }));
+    assert_eq!(asked(&mut poll), Some(0));
+}
+
+#[test]
+fn a_viewer_who_comes_back_in_a_later_gen_first_reads_the_old_one_to_its_end() {
+    let mut poll = Poll::new(DRAWS, Tier::Full);
+    poll.handle(Input::Clock(Offset(EPOCH.0 as i64)), Mono(0));
+
+    start_at(&mut poll, Some((GEN, SlotNo(50))), head(Gen(4), 7), Mono(104_000));
+
+    assert_eq!(poll.poll(), Some(segment(GEN, 50)));
+}
+
+#[test]
 fn a_viewer_who_comes_back_goes_on_where_it_was_unless_that_is_too_old() {
     let near = SlotNo(300 - CATCH_UP_SLOTS_MAX);
     let far = SlotNo(near.0 - 1);
@@ -278,6 +330,15 @@ fn started(newest: u64, now: Mono) -> Poll {
     poll
 }
 
+/// A schedule that was told that slot `newest` and all behind it are gone, and asks the head why.
+fn gone_at(newest: u64) -> Poll {
+    let mut poll = started(newest, Mono(102_000));
+    asked(&mut poll);
+    poll.handle(missed(Miss::Gone), Mono(102_010));
+    assert_eq!(poll.poll(), Some(Output::Head { attempt: 0 }));
+    poll
+}
+
 fn start_at(poll: &mut Poll, from: Option<(Gen, SlotNo)>, head: Head, now: Mono) {
     poll.handle(Input::Start { from }, now);
     assert_eq!(poll.poll(), Some(Output::Head { attempt: 0 }));
@@ -293,6 +354,10 @@ fn asked(poll: &mut Poll) -> Option<u64> {
             Output::Head { .. } => return None,
         }
     }
+}
+
+const fn segment(gen_no: Gen, slot: u64) -> Output {
+    Output::Segment { gen_no, slot: SlotNo(slot), tier: Tier::Full, attempt: 0 }
 }
 
 fn arrived(slot: u64) -> Input {

@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use proto::head::{GenInfo, Head};
 use proto::id::{Gen, SlotNo};
-use proto::time::Mono;
+use proto::time::{Mono, Wall};
 
 use super::{CATCH_UP_SLOTS_MAX, Poll, Stage};
 
+/// A client that is more gens behind than this goes on at the newest. A room opens one when its
+/// servers' clock jumps, or when its history is lost.
+const GENS_BEHIND_MAX: u32 = 4;
 /// How long a head is believed that shows no progress: it is written once a slot.
 const STALLED_WAIT: Duration = Duration::from_millis(1_000);
 /// The longest wait of this kind. A broadcaster is replaced within 5 s.
@@ -24,9 +27,8 @@ impl Poll {
             Some(timeline) if head.gen_no == timeline.gen_no => self.judge_same_gen(head, now),
             Some(timeline) if head.gen_no > timeline.gen_no => {
                 self.finish_gen();
-                let next_gen = timeline.gen_no.0.saturating_add(1);
-                let follows = head.gen_no.0 == next_gen;
-                self.enter(head, follows.then_some((head.gen_no, SlotNo(0))));
+                let next_gen = Gen(timeline.gen_no.0.saturating_add(1));
+                self.enter(head, Some((next_gen, SlotNo(0))));
             }
             // An old head from some cache.
             Some(_) => self.stall(now),
@@ -34,24 +36,26 @@ impl Poll {
         self.stop_if_over();
     }
 
-    /// Starts on the head's gen, at `from` if that is near enough.
+    /// Starts at `from` if that is near enough, else at the newest slot.
     fn enter(&mut self, head: &Head, from: Option<(Gen, SlotNo)>) {
         let (gen_no, epoch_ms, interval_ms) = (head.gen_no, head.epoch_ms, head.interval_ms);
-        let from = from.map(|(wanted, slot)| {
-            // The gen after the one that was wanted is taken from its start.
-            if wanted.0.checked_add(1) == Some(gen_no.0) {
-                (gen_no, SlotNo(0))
-            } else {
-                (wanted, slot)
+        self.misses = 0;
+        self.waits = 0;
+        if let Some((wanted, slot)) = from.filter(|it| it.0 < gen_no) {
+            if gen_no.0 - wanted.0 <= GENS_BEHIND_MAX {
+                (self.end, self.following) = (None, None);
+                // Its segments say when it was; until then all of it counts as due.
+                let info =
+                    GenInfo { gen_no: wanted, epoch_ms: Wall(0), interval_ms, layout: head.v };
+                return self.follow(info, slot);
             }
-        });
+            self.tell_lost((wanted, SlotNo(slot.0.saturating_add(1))));
+        }
         let near = |slot: SlotNo| head.slot.0.saturating_sub(slot.0) <= CATCH_UP_SLOTS_MAX;
         let from = from.filter(|&(wanted, slot)| wanted == gen_no && near(slot));
         let slot = from.map_or(head.slot, |(_, slot)| slot.max(head.oldest));
         self.end = head.end;
         self.following = head.next;
-        self.misses = 0;
-        self.waits = 0;
         self.follow(GenInfo { gen_no, epoch_ms, interval_ms, layout: head.v }, slot);
         if head.end.is_some_and(|end| slot > end) {
             self.stage = Stage::Head;
@@ -84,18 +88,19 @@ impl Poll {
         };
         if first > self.next.0 {
             // The slots between are one loss: its two ends are enough to mark it.
-            self.tell_lost(self.next);
-            self.tell_lost(SlotNo(first - 1));
+            self.tell_lost((head.gen_no, self.next));
+            self.tell_lost((head.gen_no, SlotNo(first - 1)));
             self.next = SlotNo(first);
             self.attempt = 0;
         }
     }
 
-    /// What is left of a gen that was announced to end is lost; if no end was announced, the slot
-    /// that was asked for never existed.
+    /// The gen is over. What is left of it is lost: up to its end, if that was announced, or
+    /// whatever was not asked for; a slot that was asked for in vain never existed.
     fn finish_gen(&mut self) {
-        if self.end.take().is_some_and(|end| self.next <= end) {
-            self.tell_lost(self.next);
+        let is_cut = self.end.take().map_or(self.attempt == 0, |end| self.next <= end);
+        if let Some(timeline) = self.timeline.filter(|_| is_cut) {
+            self.tell_lost((timeline.gen_no, self.next));
         }
         self.following = None;
     }
