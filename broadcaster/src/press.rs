@@ -291,10 +291,7 @@ pub(crate) fn shelf_of(head: &Head) -> Shelf {
         interval_ms: head.interval_ms,
         layout: 1,
     };
-    let mut shelf = Shelf::default();
-    shelf.open(info, head.oldest);
-    shelf.put(info, head.slot, head.end);
-    shelf
+    Shelf::found(info, head.oldest, head.slot, head.end)
 }
 
 fn head_bytes(head: &Head) -> Bytes {

@@ -50,6 +50,13 @@ impl Span {
 }
 
 impl Shelf {
+    /// The shelf that a head describes: one gen with every slot from `oldest` to `newest`.
+    #[must_use]
+    pub fn found(info: GenInfo, oldest: SlotNo, newest: SlotNo, end: Option<SlotNo>) -> Self {
+        let until = SlotNo(newest.0.saturating_add(1));
+        Self { spans: vec![Span { info, oldest, until, end }] }
+    }
+
     /// Begins a gen, whose first slot on the shelf will be `oldest`; the one before it has ended.
     pub fn open(&mut self, info: GenInfo, oldest: SlotNo) {
         if self.spans.len() >= SPANS_MAX {
@@ -127,6 +134,20 @@ mod tests {
 
     fn gen_info(gen_no: u32, epoch_ms: u64) -> GenInfo {
         GenInfo { gen_no: Gen(gen_no), epoch_ms: Wall(epoch_ms), interval_ms: 1000, layout: 1 }
+    }
+
+    #[test]
+    fn a_found_gen_is_still_served_when_the_next_one_begins() {
+        let mut shelf = Shelf::found(gen_info(1, 0), SlotNo(3), SlotNo(9), None);
+
+        shelf.open(gen_info(2, 20_000), SlotNo(0));
+
+        assert_eq!(shelf.find(Gen(1), SlotNo(2)), Answer::Expired);
+        for slot in 3..10 {
+            assert_eq!(shelf.find(Gen(1), SlotNo(slot)), Answer::Serve, "{slot}");
+        }
+        assert_eq!(shelf.find(Gen(1), SlotNo(10)), Answer::Ended);
+        assert_eq!(shelf.find(Gen(2), SlotNo(0)), Answer::Hold);
     }
 
     fn shelf() -> Shelf {
