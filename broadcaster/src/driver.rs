@@ -210,7 +210,7 @@ impl Driver {
                 tracing::error!(oldest = oldest.0, "items were gone before they were read");
             }
             Err(error @ (ReadError::Away | ReadError::NoPartition)) => {
-                tracing::warn!(%error, "accepted could not be read");
+                tracing::debug!(%error, "accepted could not be read");
                 self.tools.health.fail("accepted cannot be read");
                 self.unread = self.now().mono + UNREAD;
             }
@@ -318,7 +318,7 @@ impl Driver {
         match tailed {
             Ok(Tailed::Records(records)) => return records,
             Ok(Tailed::Skipped { .. }) => self.tools.counts.skipped(topic),
-            Err(error) => tracing::warn!(%error, topic, "a topic could not be read"),
+            Err(error) => tracing::debug!(%error, topic, "a topic could not be read"),
         }
         Vec::new()
     }

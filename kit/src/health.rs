@@ -35,13 +35,20 @@ impl Health {
 }
 
 impl Part {
-    /// It works.
+    /// It works. A log line says so when it did not before.
     pub fn ok(&self) {
-        self.health.parts.lock().insert(self.name, None);
+        let before = self.health.parts.lock().insert(self.name, None);
+        if before.flatten().is_some() {
+            tracing::info!(part = self.name, "a part works");
+        }
     }
 
-    /// It does not.
+    /// It does not. A log line says so when it did before.
     pub fn fail(&self, why: impl Into<String>) {
-        self.health.parts.lock().insert(self.name, Some(why.into()));
+        let why = why.into();
+        let before = self.health.parts.lock().insert(self.name, Some(why.clone()));
+        if matches!(before, Some(None)) {
+            tracing::warn!(part = self.name, why, "a part fails");
+        }
     }
 }
