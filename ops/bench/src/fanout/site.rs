@@ -11,6 +11,7 @@ use proto::envelope::{RoomEntry, RoomEvent};
 use proto::frame::{Batch, Downlink, prefixed};
 use proto::id::{Gen, ItemId, RoomId, SenderRef, Seq, SlotNo, UnitId, ViewerId};
 use proto::item::{Body, Item, Lane, Placed, Role, Style};
+use proto::time::Wall;
 use stack::{Business, Config, Shared, Stack, crowd, identity};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -18,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Bare, Group, Orders, Report};
 
 /// Text of an item: with its place, id, sender and style it takes 200 bytes of a frame.
-const TEXT_BYTES: usize = 116;
+const TEXT_BYTES: usize = 187;
 /// Ahead of every gen that the broadcaster opens meanwhile.
 const GEN: Gen = Gen(1_000_000);
 /// The room's own seals come seldom.
@@ -144,21 +145,21 @@ impl Site {
 
     fn next(&mut self) -> Placed {
         self.seq += 1;
-        let at = self.clock.wall();
-        let item = Item {
-            id: ItemId(self.seq),
-            lane: Lane::Comment,
-            sender: SenderRef(self.seq),
-            role: Role::Viewer,
-            at,
-            body: Body::Comment {
-                text: "x".repeat(TEXT_BYTES),
-                style: Style::default(),
-                media_ms: Some(self.seq),
-            },
-        };
-        Placed { seq: Seq(self.seq), item }
+        placed(self.seq, self.clock.wall())
     }
+}
+
+fn placed(number: u64, at: Wall) -> Placed {
+    let text = "x".repeat(TEXT_BYTES);
+    let item = Item {
+        id: ItemId::compose(at.0, 1, u16::try_from(number % 4096).unwrap_or(0)),
+        lane: Lane::Comment,
+        sender: SenderRef(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+        role: Role::Viewer,
+        at,
+        body: Body::Comment { text, style: Style::default(), media_ms: None },
+    };
+    Placed { seq: Seq(number), item }
 }
 
 impl Sent {
@@ -173,5 +174,24 @@ impl Sent {
         let all = Group { frames: [frames; 2], bytes: [bytes; 2], items };
         ensure!(*group == all, "every session should have {all:?}, but they have {group:?}");
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_takes_200_bytes_of_a_frame() {
+        let bytes = |items: u64| {
+            let items = (0..items).map(|it| placed(it, Wall(1_800_000_000_000))).collect();
+            let room = RoomId::parse("fanout").unwrap();
+            let batch = Batch { room, gen_no: GEN, slot: SlotNo(0), part: 1, items };
+            Downlink::Batch(batch).encode().len()
+        };
+
+        let item = (bytes(50) - bytes(10)) / 40;
+
+        assert!((198..=202).contains(&item), "{item}");
     }
 }
