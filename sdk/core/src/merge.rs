@@ -117,6 +117,13 @@ pub enum Input {
         /// Slot.
         slot: SlotNo,
     },
+    /// A gen is over.
+    Ended {
+        /// Gen.
+        gen_no: Gen,
+        /// Its first slot that does not exist.
+        slot: SlotNo,
+    },
     /// The room changes its path from this slot on.
     Heat {
         /// Hot: segments; cold: push.
@@ -174,6 +181,8 @@ pub struct Merge {
     /// Newest slot that came as a segment.
     last_segment: Option<Key>,
     slots: BTreeMap<Key, Slot>,
+    /// The first slot that does not exist, of gens that are known to be over.
+    ends: BTreeMap<Gen, SlotNo>,
     held_items: usize,
     /// Items that the link said it left out and no seal has accounted for, and where that was.
     skipped: u32,
@@ -227,6 +236,7 @@ impl Merge {
             }
             Input::Segment(segment) => self.segment(segment, now),
             Input::Lost { gen_no, slot } => self.lost((gen_no, slot), now),
+            Input::Ended { gen_no, slot } => self.end_gen((gen_no, slot)),
             Input::Heat { heat, gen_no, slot } => self.heat(heat, (gen_no, slot), now),
             Input::Recalled(ids) => ids.into_iter().for_each(|it| self.recall(it, now)),
         }

@@ -109,6 +109,13 @@ pub enum Output {
         /// Number of the attempt: selects the base.
         attempt: u32,
     },
+    /// This gen is over, and all of it was asked for.
+    Ended {
+        /// Gen.
+        gen_no: Gen,
+        /// Its first slot that does not exist.
+        slot: SlotNo,
+    },
     /// This slot is given up.
     Lost {
         /// Gen.

@@ -274,6 +274,9 @@ impl Room {
                 poll::Output::Segment { gen_no, slot, tier, attempt } => {
                     self.outputs.push_back(Output::Poll { gen_no, slot, tier, attempt });
                 }
+                poll::Output::Ended { gen_no, slot } => {
+                    self.merge(merge::Input::Ended { gen_no, slot }, now);
+                }
                 poll::Output::Lost { gen_no, slot } => {
                     self.merge(merge::Input::Lost { gen_no, slot }, now);
                 }

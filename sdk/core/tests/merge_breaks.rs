@@ -71,6 +71,24 @@ fn more_than_may_be_fetched_is_a_gap() {
 }
 
 #[test]
+fn slots_are_asked_for_beyond_the_end_of_a_gen_that_is_known() {
+    let mut merge = pushed_until(38);
+    merge.handle(hot(42), Mono(0));
+    merge.handle(Input::Ended { gen_no: GEN, slot: SlotNo(40) }, Mono(0));
+
+    let Input::Segment(mut next) = segment(0) else { panic!("a segment") };
+    next.header.gen_no = Gen(2);
+    next.items.iter_mut().for_each(|it| it.item.id.0 += 1_000);
+    merge.handle(Input::Segment(next), Mono(0));
+
+    assert_eq!(drain(&mut merge), [fetch(38), fetch(39)]);
+    merge.handle(segment(38), Mono(0));
+    merge.handle(segment(39), Mono(0));
+    let expected = (38 * ITEMS..40 * ITEMS).chain(1_000..1_000 + ITEMS);
+    assert_eq!(shown(&mut merge), expected.collect::<Vec<_>>(), "and no gap");
+}
+
+#[test]
 fn pushes_that_come_before_the_news_of_their_switch_are_shown_behind_the_polled_slots() {
     let mut merge = Merge::new(Limits::default());
     merge.handle(Input::Joined { path: Path::Segments, resumed: Resumed::Fresh }, Mono(0));

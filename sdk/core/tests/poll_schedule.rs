@@ -152,9 +152,8 @@ fn a_gen_that_nobody_announced_is_found_through_the_head() {
         let unannounced = Head { epoch_ms: EPOCH + ms(101_000), ..head(Gen(4), 2) };
         poll.handle(Input::Head(Box::new(unannounced)), Mono(104_500));
 
-        let (slot, tier) = (SlotNo(0), Tier::Full);
-        let expected = Output::Segment { gen_no: Gen(4), slot, tier, attempt: 0 };
-        assert_eq!(poll.poll(), Some(expected), "from its start, and nothing was lost");
+        assert_eq!(poll.poll(), Some(Output::Ended { gen_no: GEN, slot: SlotNo(100) }));
+        assert_eq!(poll.poll(), Some(segment(Gen(4), 0)), "from its start, and nothing was lost");
     }
 }
 
@@ -163,6 +162,7 @@ fn a_gen_between_two_heads_is_gone_through_from_its_start() {
     let mut poll = gone_at(100);
 
     poll.handle(Input::Head(Box::new(head(Gen(5), 2))), Mono(103_000));
+    assert_eq!(poll.poll(), Some(Output::Ended { gen_no: GEN, slot: SlotNo(100) }));
     assert_eq!(poll.poll(), Some(segment(Gen(4), 0)), "at once, whenever it was");
     let of_gen_4 = Header { gen_no: Gen(4), epoch_ms: EPOCH + ms(101_000), ..header(0) };
     poll.handle(Input::Segment(Box::new(of_gen_4)), Mono(103_010));
@@ -173,6 +173,7 @@ fn a_gen_between_two_heads_is_gone_through_from_its_start() {
     poll.handle(missed(Miss::Gone), Mono(103_460));
     assert_eq!(poll.poll(), Some(Output::Head { attempt: 0 }));
     poll.handle(Input::Head(Box::new(head(Gen(5), 3))), Mono(103_500));
+    assert_eq!(poll.poll(), Some(Output::Ended { gen_no: Gen(4), slot: SlotNo(1) }));
     assert_eq!(poll.poll(), Some(segment(Gen(5), 0)), "and nothing was lost");
 }
 
@@ -182,6 +183,7 @@ fn too_many_gens_at_once_are_lost_and_told() {
 
     poll.handle(Input::Head(Box::new(head(Gen(9), 2))), Mono(103_000));
 
+    assert_eq!(poll.poll(), Some(Output::Ended { gen_no: GEN, slot: SlotNo(100) }));
     assert!(matches!(poll.poll(), Some(Output::Lost { gen_no: Gen(4), .. })));
     assert_eq!(asked(&mut poll), Some(2), "the newest");
 }
@@ -301,7 +303,7 @@ proptest! {
                 let answer = answers.next();
                 let newest = (now.0 / 1_000).saturating_sub(1);
                 let input = match (output, answer) {
-                    (Output::Lost { .. }, _) => continue,
+                    (Output::Lost { .. } | Output::Ended { .. }, _) => continue,
                     (Output::Segment { slot, gen_no, .. }, Some(0..=2)) if gen_no == GEN => {
                         arrived(slot.0)
                     }
@@ -350,7 +352,7 @@ fn asked(poll: &mut Poll) -> Option<u64> {
     loop {
         match poll.poll()? {
             Output::Segment { slot, .. } => return Some(slot.0),
-            Output::Lost { .. } => {}
+            Output::Lost { .. } | Output::Ended { .. } => {}
             Output::Head { .. } => return None,
         }
     }

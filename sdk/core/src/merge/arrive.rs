@@ -5,7 +5,7 @@ use std::ops::Range;
 use proto::frame::{Batch, Path, Place, Resumed, Seal};
 use proto::head::Tier;
 use proto::heat::Heat;
-use proto::id::{ItemId, SlotNo};
+use proto::id::{Gen, ItemId, Seq, SlotNo};
 use proto::item::{Body, Placed};
 use proto::segment::Segment;
 use proto::time::Mono;
@@ -13,6 +13,8 @@ use proto::time::Mono;
 use super::slot::{Held, Key, Stage};
 use super::{Continuity, Merge, Output, Via};
 
+/// Ends of gens remembered.
+const ENDS_MAX: usize = 8;
 /// Recalled ids remembered; a head lists those of one minute.
 const RECALLED_MAX: usize = 1_024;
 
@@ -24,13 +26,10 @@ impl Merge {
         self.skipped = 0;
         self.sparse = false;
         self.early.clear();
-        if path == Path::Push {
-            // What was awaited from the schedule now comes by push, or is asked for.
-            for slot in self.slots.values_mut() {
-                if let Stage::Wanted { missing: None, .. } = slot.stage {
-                    slot.stage = Stage::Filling;
-                }
-            }
+        match (path, resumed) {
+            (Path::Push, Resumed::Recovered { .. }) => self.expect_again(),
+            (Path::Push, Resumed::Fresh | Resumed::Gap { .. }) => self.fetch_awaited(),
+            (Path::Segments | Path::Auto, _) => {}
         }
         if self.reached.is_none() || polled {
             return;
@@ -39,6 +38,32 @@ impl Merge {
             Resumed::Recovered { .. } => Continuity::Sure,
             Resumed::Fresh | Resumed::Gap { .. } => Continuity::Broken,
         };
+    }
+
+    /// Everything behind the cursor comes again by push: what waits for its turn must not be shown
+    /// before what was awaited from elsewhere.
+    fn expect_again(&mut self) {
+        let cursor = self.cursor;
+        for (key, slot) in &mut self.slots {
+            let is_shown = |seq: Seq| Some(Place { gen_no: key.0, seq }) <= cursor;
+            let known = slot.ids.len();
+            slot.ids.retain(|&seq, _| is_shown(seq));
+            if !slot.is_done() || slot.ids.len() < known {
+                slot.stage = Stage::Filling;
+            }
+            slot.held.clear();
+            slot.hole = None;
+        }
+        self.held_items = 0;
+    }
+
+    /// What was awaited from the schedule, which ends now, is asked for.
+    fn fetch_awaited(&mut self) {
+        for (&(gen_no, slot), state) in &self.slots {
+            if let Stage::Wanted { missing: None, .. } = state.stage {
+                self.outputs.push_back(Output::Fetch { gen_no, slot });
+            }
+        }
     }
 
     pub(super) fn batch(&mut self, batch: Batch, now: Mono) {
@@ -89,6 +114,9 @@ impl Merge {
 
     pub(super) fn segment(&mut self, segment: Segment, now: Mono) {
         let key = (segment.header.gen_no, segment.header.slot);
+        if let Some(end) = segment.header.end {
+            self.end_gen((key.0, SlotNo(end.0.saturating_add(1))));
+        }
         if !self.is_finished(key) {
             self.want_skipped(key, now);
             self.continuity = Continuity::Sure;
@@ -109,6 +137,16 @@ impl Merge {
         }
         for placed in segment.items {
             self.offer(key, placed, Via::Segments, now);
+        }
+    }
+
+    /// A gen has no slot from `first_missing` on.
+    pub(super) fn end_gen(&mut self, (gen_no, first_missing): Key) {
+        self.ends.insert(gen_no, first_missing);
+        self.slots
+            .retain(|&key, slot| key.0 != gen_no || key.1 < first_missing || !slot.held.is_empty());
+        if self.ends.len() > ENDS_MAX {
+            self.ends.pop_first();
         }
     }
 
@@ -162,7 +200,8 @@ impl Merge {
             return;
         };
         let deadline = now + self.limits.slot_wait_max;
-        for slot in self.newest_slots(first.1.0, end.1.0) {
+        let until = self.ends.get(&end.0).map_or(end.1, |&it| it.min(end.1));
+        for slot in self.newest_slots(first.1.0, until.0) {
             let slot = self.slots.entry((end.0, SlotNo(slot))).or_default();
             if slot.stage == Stage::Filling {
                 slot.stage = Stage::Wanted { deadline, missing: None };
@@ -206,15 +245,16 @@ impl Merge {
         let Some(reached) = self.reached.filter(|&it| it < key) else {
             return;
         };
+        if let Some(slots) = self.between(reached, key) {
+            return slots.into_iter().for_each(|it| self.want(it, None, now));
+        }
         let mut first = reached.1.0;
         if reached.0 != key.0 {
             self.want(reached, None, now);
             first = 0;
         }
         let wanted = self.newest_slots(first, key.1.0);
-        if wanted.start > first || reached.0 != key.0 {
-            self.slots.entry((key.0, SlotNo(wanted.start))).or_default().gap_before = true;
-        }
+        self.slots.entry((key.0, SlotNo(wanted.start))).or_default().gap_before = true;
         for slot in wanted {
             self.want((key.0, SlotNo(slot)), None, now);
         }
@@ -227,17 +267,36 @@ impl Merge {
             return;
         };
         let is_polled = self.last_segment == Some(known);
-        if known.0 != key.0 {
-            if !is_polled || key.1 != SlotNo(0) {
-                self.want_before(key, now);
-            }
+        let is_next_gen = known.0 != key.0;
+        if is_polled && is_next_gen && key.1 == SlotNo(0) {
             return;
         }
-        let first = known.1.0 + u64::from(is_polled);
-        if self.newest_slots(first, key.1.0).start > first {
-            self.slots.entry(key).or_default().gap_before = true;
+        let first = (known.0, SlotNo(known.1.0.saturating_add(is_polled.into())));
+        if let Some(slots) = self.between(first, key) {
+            slots.into_iter().for_each(|it| self.want(it, None, now));
+        } else if is_next_gen {
+            self.want_before(key, now);
         } else {
-            (first..key.1.0).for_each(|it| self.want((key.0, SlotNo(it)), None, now));
+            self.slots.entry(key).or_default().gap_before = true;
+        }
+    }
+
+    /// The slots from `first` up to `end`; none if they are too many to fetch, or if nobody said
+    /// where a gen between them ended.
+    fn between(&self, first: Key, end: Key) -> Option<Vec<Key>> {
+        let slots_max = u64::try_from(self.limits.fetch_slots_max).unwrap_or(u64::MAX);
+        let mut slots = Vec::new();
+        let mut from = first;
+        loop {
+            let until = if from.0 == end.0 { end.1 } else { *self.ends.get(&from.0)? };
+            if until.0.saturating_sub(from.1.0) > slots_max {
+                return None;
+            }
+            slots.extend((from.1.0..until.0).map(|it| (from.0, SlotNo(it))));
+            if from.0 >= end.0 {
+                return Some(slots).filter(|it| it.len() <= self.limits.fetch_slots_max);
+            }
+            from = (Gen(from.0.0.saturating_add(1)), SlotNo(0));
         }
     }
 

@@ -6,7 +6,7 @@ use proto::head::{GenInfo, Head};
 use proto::id::{Gen, SlotNo};
 use proto::time::{Mono, Wall};
 
-use super::{CATCH_UP_SLOTS_MAX, Poll, Stage};
+use super::{CATCH_UP_SLOTS_MAX, Output, Poll, Stage};
 
 /// A client that is more gens behind than this goes on at the newest. A room opens one when its
 /// servers' clock jumps, or when its history is lost.
@@ -65,14 +65,14 @@ impl Poll {
     fn judge_same_gen(&mut self, head: &Head, now: Mono) {
         self.end = head.end.or(self.end);
         self.following = head.next.or(self.following);
-        if self.end.is_some_and(|end| self.next > end) {
-            return match self.following.take() {
-                Some(following) => {
-                    self.end = None;
-                    self.follow(following, SlotNo(0));
-                }
-                None => self.stall(now),
+        if let Some(end) = self.end.filter(|&it| self.next > it) {
+            let Some(following) = self.following.take() else {
+                return self.stall(now);
             };
+            let slot = SlotNo(end.0.saturating_add(1));
+            self.outputs.push_back(Output::Ended { gen_no: head.gen_no, slot });
+            self.end = None;
+            return self.follow(following, SlotNo(0));
         }
         if head.slot < self.next {
             // Not sealed yet: the room stands still, or this head is a little old.
@@ -99,10 +99,16 @@ impl Poll {
     /// whatever was not asked for; a slot that was asked for in vain never existed.
     fn finish_gen(&mut self) {
         let is_cut = self.end.take().map_or(self.attempt == 0, |end| self.next <= end);
-        if let Some(timeline) = self.timeline.filter(|_| is_cut) {
-            self.tell_lost((timeline.gen_no, self.next));
-        }
         self.following = None;
+        let Some(GenInfo { gen_no, .. }) = self.timeline else {
+            return;
+        };
+        let slot = self.next;
+        if is_cut {
+            self.tell_lost((gen_no, slot));
+        } else {
+            self.outputs.push_back(Output::Ended { gen_no, slot });
+        }
     }
 
     /// Reads the head again, later each time.
