@@ -1,95 +1,289 @@
-//! The broadcaster's shell in the world: `sealed` and `downlink` are one way, the store a map.
+//! The broadcaster's shell in the world, and what outlives it: `accepted`, `sealed` and the store.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
+use std::time::Duration;
 
-use broadcaster_core::Now;
-use broadcaster_core::room::{Input, Output, Room};
+use broadcaster_core::room::{Input, Output, Room, Sealed};
 use broadcaster_core::settings::{House, Settings};
+use broadcaster_core::timeline::Flush;
+use broadcaster_core::{Found, Now};
 use proto::control::RoomFact;
 use proto::envelope::RoomEvent;
 use proto::head::GenInfo;
 use proto::heat::Heat;
-use proto::id::{Gen, SlotNo};
+use proto::id::{Gen, ItemId, SlotNo};
 use proto::item::Item;
-use proto::segment::Segment;
+use proto::time::Mono;
+use proto::verdict::Fate;
 
-use crate::network::{Message, Network};
+use crate::check::Check;
+use crate::network::{LifeNo, Message, Network};
+use crate::store::Store;
+
+/// Few, so that some gifts are deferred to their journal.
+const PROTECTED_WAITING_MAX: usize = 12;
 
 pub(crate) struct Broadcaster {
-    room: Room,
-    /// The segment store.
-    pub(crate) segments: BTreeMap<SlotNo, Segment>,
+    settings: Settings,
+    life: LifeNo,
+    stage: Stage,
+    /// `accepted` from the first record that is not committed, and which records are done.
+    accepted: VecDeque<(Item, Done)>,
+    /// `sealed`.
+    ledger: Vec<RoomEvent>,
+    /// Slots that are complete, until the store has them.
+    pending: VecDeque<Pending>,
+    pub(crate) store: Store,
+}
+
+type Done = bool;
+
+enum Stage {
+    /// It runs, and dies after so many more records, if a number is set.
+    Up { room: Box<Room>, dies_after: Option<u64> },
+    /// Another goes on then.
+    Down { until: Mono },
+}
+
+struct Pending {
+    gen_no: Gen,
+    slot: SlotNo,
+    ids: Vec<ItemId>,
+    crc: u32,
+    is_stored: bool,
 }
 
 impl Broadcaster {
     pub(crate) fn new(fact: &RoomFact) -> Self {
-        let room = Room::new(Settings::new(fact, House::default()), Gen(0), Heat::Cold);
-        Self { room, segments: BTreeMap::new() }
+        let house = House { protected_waiting_max: PROTECTED_WAITING_MAX, ..House::default() };
+        Self {
+            settings: Settings::new(fact, house),
+            life: 0,
+            stage: Stage::Down { until: Mono(0) },
+            accepted: VecDeque::new(),
+            ledger: Vec::new(),
+            pending: VecDeque::new(),
+            store: Store::default(),
+        }
     }
 
-    pub(crate) fn item(&mut self, item: Item, now: Now, network: &mut Network) {
-        self.room.handle(Input::Item(item), now);
-        self.drain(now, network);
+    /// A record of `accepted`.
+    pub(crate) fn accept(
+        &mut self,
+        item: Item,
+        now: Now,
+        network: &mut Network,
+        check: &mut Check,
+    ) {
+        self.accepted.push_back((item.clone(), false));
+        self.tell(Input::Item(item), now, network, check);
     }
 
     /// Links counted so many sessions.
-    pub(crate) fn gauge(&mut self, sessions: u32, now: Now, network: &mut Network) {
-        self.room.handle(Input::Gauge { people: sessions, sessions }, now);
-        self.drain(now, network);
+    pub(crate) fn gauge(
+        &mut self,
+        sessions: u32,
+        now: Now,
+        network: &mut Network,
+        check: &mut Check,
+    ) {
+        self.tell(Input::Gauge { people: sessions, sessions }, now, network, check);
     }
 
-    pub(crate) fn tick(&mut self, now: Now, network: &mut Network) {
-        if self.room.deadline().is_some_and(|it| it <= now.mono) {
-            self.room.tick(now);
+    pub(crate) fn tick(&mut self, now: Now, network: &mut Network, check: &mut Check) {
+        match &mut self.stage {
+            Stage::Down { until } if *until <= now.mono => self.take_over(now, network, check),
+            Stage::Down { .. } => {}
+            Stage::Up { room, .. } => {
+                if room.deadline().is_some_and(|it| it <= now.mono) {
+                    room.tick(now);
+                }
+            }
         }
-        self.drain(now, network);
+        self.drain(now, network, check);
+    }
+
+    /// A slot's files reached the store, perhaps from a broadcaster that is dead by now.
+    pub(crate) fn store(
+        &mut self,
+        life: LifeNo,
+        sealed: Sealed,
+        now: Now,
+        network: &mut Network,
+        check: &mut Check,
+    ) {
+        let (gen_no, slot) = (sealed.full.header.gen_no, sealed.full.header.slot);
+        self.store.create(sealed);
+        if life == self.life && self.is_up() {
+            let mut pending = self.pending.iter_mut();
+            if let Some(it) = pending.find(|it| (it.gen_no, it.slot) == (gen_no, slot)) {
+                it.is_stored = true;
+            }
+        }
+        while let Some(Pending { gen_no, slot, ids, crc, .. }) =
+            self.pending.pop_front_if(|it| it.is_stored)
+        {
+            let items = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+            self.publish(RoomEvent::Seal { gen_no, slot, items, crc }, now, network, check);
+            ids.into_iter().for_each(|it| self.done(it));
+        }
+    }
+
+    /// Dies soon: after one of its next records is on `sealed`, and before links have it.
+    pub(crate) fn kill(&mut self, network: &mut Network) {
+        if let Stage::Up { dies_after, .. } = &mut self.stage {
+            *dies_after = Some(network.draw(0..4));
+        }
+    }
+
+    /// `sealed` is lost, and the broadcaster with it.
+    pub(crate) fn lose_ledger(&mut self, now: Now, network: &mut Network, check: &mut Check) {
+        self.ledger.clear();
+        check.ledger_lost(self.accepted.iter().map(|(it, _)| it.id));
+        self.die(now, network);
+    }
+
+    pub(crate) const fn is_up(&self) -> bool {
+        matches!(self.stage, Stage::Up { .. })
     }
 
     /// Whether everything taken in has its fate and is sealed.
     pub(crate) fn is_idle(&self) -> bool {
-        self.room.is_idle()
+        self.accepted.is_empty()
     }
 
-    fn drain(&mut self, now: Now, network: &mut Network) {
-        while let Some(output) = self.room.poll() {
-            let event = match output {
+    fn tell(&mut self, input: Input, now: Now, network: &mut Network, check: &mut Check) {
+        if let Stage::Up { room, .. } = &mut self.stage {
+            room.handle(input, now);
+        }
+        self.drain(now, network, check);
+    }
+
+    fn die(&mut self, now: Now, network: &mut Network) {
+        let away = Duration::from_millis(network.draw(200..4000));
+        self.stage = Stage::Down { until: now.mono + away };
+        self.pending.clear();
+    }
+
+    /// Another goes on from `sealed`; if that is lost, with a new gen and what the store knows.
+    fn take_over(&mut self, now: Now, network: &mut Network, check: &mut Check) {
+        self.life += 1;
+        let mut found = Found::default();
+        self.ledger.iter().cloned().for_each(|it| found.observe(it));
+        let head = self.store.head();
+        let (head_gen, head_heat) = head.map_or((Gen(0), Heat::Cold), |it| (it.gen_no, it.heat));
+        let mut again = Vec::new();
+        let mut room;
+        if let Some(info) = found.info() {
+            room = Room::new(self.settings.clone(), info.gen_no, found.heat());
+            let resume = found.resume(info);
+            check.taken_over(resume.slot);
+            again.extend(resume.flushes.iter().cloned().map(flush_event));
+            room.handle(Input::Resume(Box::new(resume)), now);
+        } else {
+            room = Room::new(self.settings.clone(), head_gen, head_heat);
+            room.handle(Input::Known(self.store.known()), now);
+        }
+        for (item, _) in &self.accepted {
+            room.handle(Input::Item(item.clone()), now);
+        }
+        self.stage = Stage::Up { room: Box::new(room), dies_after: None };
+        again.into_iter().for_each(|it| network.send(Message::Downlink(Box::new(it))));
+    }
+
+    fn drain(&mut self, now: Now, network: &mut Network, check: &mut Check) {
+        while let Stage::Up { room, .. } = &mut self.stage
+            && let Some(output) = room.poll()
+        {
+            match output {
                 Output::WantGen { after, epoch_ms, interval_ms } => {
-                    let gen_no = Gen(after.0 + 1);
+                    let gen_no = self.store.create_gen(after);
                     let info = GenInfo { gen_no, epoch_ms, interval_ms, layout: 1 };
-                    self.room.handle(Input::Gen(info), now);
-                    continue;
+                    room.handle(Input::Gen(info), now);
                 }
-                Output::Opened(GenInfo { gen_no, epoch_ms, interval_ms, .. }) => {
-                    RoomEvent::Opened { gen_no, epoch_ms, interval_ms }
+                Output::Opened(info) => {
+                    let GenInfo { gen_no, epoch_ms, interval_ms, .. } = info;
+                    let opened = RoomEvent::Opened { gen_no, epoch_ms, interval_ms };
+                    self.publish(opened, now, network, check);
+                    network.send(Message::Open(self.life, info));
                 }
-                Output::Flush(it) => RoomEvent::Flush {
-                    gen_no: it.gen_no,
-                    slot: it.slot,
-                    part: it.part,
-                    at: it.at,
-                    items: it.items,
-                },
+                Output::Flush(flush) => self.publish(flush_event(flush), now, network, check),
                 Output::Fates(told) => {
-                    RoomEvent::Fates { fates: told.iter().map(|it| (it.id, it.fate)).collect() }
+                    let open = room.open_slot();
+                    let fates = told.iter().map(|it| (it.id, it.fate)).collect();
+                    self.publish(RoomEvent::Fates { fates }, now, network, check);
+                    for told in told {
+                        if is_done(&told.fate, open, &self.pending) {
+                            self.done(told.id);
+                        }
+                    }
                 }
                 Output::Seal(sealed) => {
                     let header = &sealed.full.header;
-                    let (gen_no, slot) = (header.gen_no, header.slot);
-                    let items = u32::try_from(sealed.full.items.len()).unwrap_or(u32::MAX);
-                    let crc = sealed.crc;
-                    self.segments.insert(slot, sealed.full);
-                    RoomEvent::Seal { gen_no, slot, items, crc }
+                    self.pending.push_back(Pending {
+                        gen_no: header.gen_no,
+                        slot: header.slot,
+                        ids: sealed.full.items.iter().map(|it| it.item.id).collect(),
+                        crc: sealed.crc,
+                        is_stored: false,
+                    });
+                    network.send(Message::Store(self.life, sealed));
                 }
                 Output::Heat { heat, gen_no, slot, online } => {
-                    RoomEvent::Heat { heat, gen_no, slot, online }
+                    let heat = RoomEvent::Heat { heat, gen_no, slot, online };
+                    self.publish(heat, now, network, check);
                 }
-                // Comments only: no protected lane can be full, and the room is never closed.
-                Output::Deferred(..) | Output::Ended => continue,
-            };
-            if network.chance(10) {
-                network.send(Message::Room(Box::new(event.clone())));
+                Output::Deferred(id, _) => self.done(id),
+                // The room is never closed.
+                Output::Ended => {}
             }
-            network.send(Message::Room(Box::new(event)));
         }
     }
+
+    /// Puts an event on `sealed`, and only then on `downlink`.
+    fn publish(&mut self, event: RoomEvent, now: Now, network: &mut Network, check: &mut Check) {
+        let Stage::Up { dies_after, .. } = &mut self.stage else {
+            return;
+        };
+        check.published(&event);
+        self.ledger.push(event.clone());
+        // At least once: what timed out is published again.
+        if network.chance(5) {
+            self.ledger.push(event.clone());
+        }
+        network.send(Message::Sealed(Box::new(event.clone())));
+        match dies_after {
+            Some(0) => return self.die(now, network),
+            Some(records) => *records -= 1,
+            None => {}
+        }
+        if network.chance(10) {
+            network.send(Message::Downlink(Box::new(event.clone())));
+        }
+        network.send(Message::Downlink(Box::new(event)));
+    }
+
+    /// An item has its fate; its record is committed when all before it are done.
+    fn done(&mut self, id: ItemId) {
+        for (_, done) in self.accepted.iter_mut().filter(|(it, _)| it.id == id) {
+            *done = true;
+        }
+        while self.accepted.pop_front_if(|(_, done)| *done).is_some() {}
+    }
+}
+
+/// Whether an item that is told again is done with: not while its slot is open.
+fn is_done(fate: &Fate, open: Option<(Gen, SlotNo)>, pending: &VecDeque<Pending>) -> bool {
+    match *fate {
+        Fate::Shed { .. } | Fate::Merged { .. } => true,
+        Fate::Sealed { gen_no, slot, .. } => {
+            let is_pending = pending.iter().any(|it| (it.gen_no, it.slot) == (gen_no, slot));
+            !is_pending && open.is_none_or(|it| (gen_no, slot) < it)
+        }
+    }
+}
+
+fn flush_event(flush: Flush) -> RoomEvent {
+    let Flush { gen_no, slot, part, at, items } = flush;
+    RoomEvent::Flush { gen_no, slot, part, at, items }
 }

@@ -1,14 +1,17 @@
-//! A small world in which the cores meet: one link, one chatserver, one broadcaster, and viewers.
+//! A small world in which the cores meet: one link, one chatserver, one broadcaster that is now and
+//! then replaced, a business server, and viewers.
 //!
 //! Time is virtual, every delay, loss and repetition is drawn from one seed, and nothing else is:
 //! the same seed gives the same run, byte for byte, which its hash shows.
 #![deny(missing_docs)]
 
 mod broadcaster;
+mod business;
 mod chatserver;
 mod check;
 mod link;
 mod network;
+mod store;
 mod viewer;
 mod world;
 

@@ -33,8 +33,13 @@ fn main() -> ExitCode {
         let outcome = run(seed, plan);
         let hash = outcome.hash.get(..16).unwrap_or_default();
         println!(
-            "seed {seed}: {} sealed, {} shed, {} breaks, {hash}",
-            outcome.sealed, outcome.shed, outcome.breaks
+            "seed {seed}: {} sealed, {} shed, {} gifts, {} breaks, {} deaths, {} steps, {hash}",
+            outcome.sealed,
+            outcome.shed,
+            outcome.gifts,
+            outcome.breaks,
+            outcome.deaths,
+            outcome.steps
         );
         for broken in &outcome.broken {
             println!("  {broken}");

@@ -2,18 +2,23 @@
 
 use std::collections::BTreeMap;
 
+use broadcaster_core::room::Sealed;
 use bytes::Bytes;
 use proto::envelope::{Accepted, Reply, RoomEvent, UplinkEntry};
-use proto::id::{SessionId, SlotNo};
-use proto::segment::Segment;
+use proto::head::GenInfo;
+use proto::id::{ItemId, SessionId};
 use proto::time::Mono;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
+
+use crate::store::{Answer, Question};
 
 /// A viewer's number.
 pub(crate) type ViewerNo = usize;
 /// Which of a viewer's connections, one after the other.
 pub(crate) type ConnNo = u32;
+/// Which of the broadcaster's lives, one after the other.
+pub(crate) type LifeNo = u32;
 
 /// The session of a connection.
 pub(crate) fn session_of(viewer: ViewerNo, conn: ConnNo) -> SessionId {
@@ -25,7 +30,7 @@ pub(crate) fn viewer_of(session: SessionId) -> ViewerNo {
 }
 
 /// What arrives somewhere.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Message {
     /// A frame at the link.
     Up(ViewerNo, ConnNo, Bytes),
@@ -39,12 +44,24 @@ pub(crate) enum Message {
     Uplink(UplinkEntry),
     /// On `reply`.
     Reply(Reply),
+    /// A gift with its key, at the chatserver.
+    Gift(u32),
+    /// The acknowledgement of a gift and its item, at the business server.
+    Receipt(u32, ItemId),
     /// On `accepted`.
     Accepted(Box<Accepted>),
-    /// On `sealed` and `downlink`.
-    Room(Box<RoomEvent>),
-    /// A fetched segment at a viewer; none if the fetch failed.
-    Fetched(ViewerNo, SlotNo, Option<Box<Segment>>),
+    /// On `sealed`, at the chatserver.
+    Sealed(Box<RoomEvent>),
+    /// On `downlink`.
+    Downlink(Box<RoomEvent>),
+    /// A new gen, at the store.
+    Open(LifeNo, GenInfo),
+    /// A slot's files, at the store.
+    Store(LifeNo, Box<Sealed>),
+    /// A viewer's question, at the origin.
+    Ask(ViewerNo, Question),
+    /// The answer, at the viewer.
+    Answer(ViewerNo, Question, Box<Answer>),
 }
 
 /// Messages of one way keep their order; ways do not wait for each other.
@@ -54,9 +71,12 @@ enum Way {
     Down(ViewerNo, ConnNo),
     Uplink(ViewerNo),
     Reply,
+    Business,
     Accepted,
-    Room,
-    Fetch(ViewerNo),
+    Sealed,
+    Downlink,
+    Store(LifeNo),
+    Question(u64),
 }
 
 /// The network, and the world's only source of chance.
@@ -81,6 +101,7 @@ impl Network {
 
     /// Sends a message; it arrives after a delay, behind earlier ones of its way.
     pub(crate) fn send(&mut self, message: Message) {
+        self.sent += 1;
         let (way, delay_ms) = match &message {
             Message::Up(viewer, conn, _) | Message::Hangup(viewer, conn) => {
                 (Way::Up(*viewer, *conn), 5..60)
@@ -90,15 +111,19 @@ impl Network {
             }
             Message::Uplink(entry) => (Way::Uplink(viewer_of(entry.session)), 1..20),
             Message::Reply(_) => (Way::Reply, 1..20),
+            Message::Gift(_) | Message::Receipt(..) => (Way::Business, 5..60),
             Message::Accepted(_) => (Way::Accepted, 1..20),
-            Message::Room(_) => (Way::Room, 1..20),
-            Message::Fetched(viewer, ..) => (Way::Fetch(*viewer), 10..150),
+            Message::Sealed(_) => (Way::Sealed, 1..20),
+            Message::Downlink(_) => (Way::Downlink, 1..20),
+            Message::Open(life, _) => (Way::Store(*life), 5..100),
+            Message::Store(life, _) => (Way::Store(*life), 5..100),
+            Message::Ask(..) | Message::Answer(..) => (Way::Question(self.sent), 5..80),
         };
-        let arrival = Mono(self.now.0 + self.rng.random_range(delay_ms));
-        let last = self.last.entry(way).or_default();
-        let arrival = arrival.max(*last);
-        *last = arrival;
-        self.sent += 1;
+        let arrival = Mono(self.now.0 + self.draw(delay_ms));
+        let arrival = arrival.max(self.last.get(&way).copied().unwrap_or_default());
+        if !matches!(way, Way::Question(_)) {
+            self.last.insert(way, arrival);
+        }
         self.waiting.insert((arrival, self.sent), message);
     }
 
@@ -112,5 +137,10 @@ impl Network {
     /// True with this chance in a thousand.
     pub(crate) fn chance(&mut self, permille: u32) -> bool {
         self.rng.random_range(0..1000) < permille
+    }
+
+    /// A number of this range.
+    pub(crate) fn draw(&mut self, range: std::ops::Range<u64>) -> u64 {
+        self.rng.random_range(range)
     }
 }

@@ -1,53 +1,87 @@
 //! A viewer in the world: an SDK's core with a connection that breaks now and then.
 
+use std::collections::VecDeque;
+use std::time::Duration;
+
 use bytes::{Buf, Bytes, BytesMut};
 use proto::frame::{
-    Comment, Control, Credential, Downlink, Hello, Join, JoinOutcome, Login, PROTO_VERSION, Path,
-    Uplink,
+    Comment, Control, Credential, Downlink, Hello, Login, PROTO_VERSION, Path, Uplink,
 };
-use proto::heat::Heat;
-use proto::id::{Cid, Gen, RoomId, SlotNo};
+use proto::head::Tier;
+use proto::id::{Cid, RoomId};
 use proto::item::Style;
-use proto::segment::Segment;
-use proto::time::Mono;
-use sdk_core::merge::{Input, Limits, Merge, Output};
+use proto::time::{Mono, Wall};
+use rand::RngExt;
+use sdk_core::merge;
+use sdk_core::poll::{Draws, Miss};
+use sdk_core::room::{Input, Limits, Output, Room};
+use sdk_core::server_clock::ServerClock;
 
-use crate::broadcaster::Broadcaster;
 use crate::check::Check;
 use crate::network::{ConnNo, Message, Network, ViewerNo};
+use crate::store::{Answer, Question};
+
+/// Attempts to fetch a slot that a gap wants, and the wait between two.
+const FETCHES_MAX: u32 = 3;
+const FETCH_WAIT: Duration = Duration::from_secs(1);
+
+/// How a viewer gets the room.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Habit {
+    pub(crate) path: Path,
+    pub(crate) tier: Tier,
+}
+
+impl Habit {
+    pub(crate) const ALL: [Self; 5] = [
+        Self { path: Path::Push, tier: Tier::Full },
+        Self { path: Path::Segments, tier: Tier::Full },
+        Self { path: Path::Auto, tier: Tier::Full },
+        Self { path: Path::Segments, tier: Tier::Lite },
+        Self { path: Path::Auto, tier: Tier::Lite },
+    ];
+}
 
 pub(crate) struct Viewer {
     number: ViewerNo,
-    room: RoomId,
-    path: Path,
-    merge: Merge,
+    room_id: RoomId,
+    tier: Tier,
+    room: Room,
+    server_clock: ServerClock,
+    /// The device's clock is so far ahead of the world's.
+    ahead: Duration,
     conn: ConnNo,
     is_connected: bool,
     connect_at: Mono,
     received: BytesMut,
     next_cid: u64,
-    /// Slots from here on are polled.
-    poll: Option<SlotNo>,
-    /// Slots from here on come by push again.
-    poll_end: Option<SlotNo>,
-    is_fetching: bool,
+    /// Fetches that are tried again.
+    retries: VecDeque<(Mono, Question)>,
 }
 
 impl Viewer {
-    pub(crate) fn new(number: ViewerNo, room: RoomId, path: Path, connect_at: Mono) -> Self {
+    pub(crate) fn new(
+        number: ViewerNo,
+        room_id: RoomId,
+        habit: Habit,
+        connect_at: Mono,
+        network: &mut Network,
+    ) -> Self {
+        let Habit { path, tier } = habit;
+        let draws = Draws { phase: network.rng.random(), settle: network.rng.random() };
         Self {
             number,
-            room,
-            path,
-            merge: Merge::new(Limits::default()),
+            room: Room::new(room_id.clone(), path, tier, draws, Limits::default()),
+            room_id,
+            tier,
+            server_clock: ServerClock::default(),
+            ahead: Duration::from_millis(network.draw(0..1_000_000)),
             conn: 0,
             is_connected: false,
             connect_at,
             received: BytesMut::new(),
             next_cid: 0,
-            poll: None,
-            poll_end: None,
-            is_fetching: false,
+            retries: VecDeque::new(),
         }
     }
 
@@ -55,27 +89,43 @@ impl Viewer {
         self.is_connected
     }
 
-    pub(crate) fn say(&mut self, text: String, network: &mut Network) {
+    pub(crate) fn say(&mut self, text: String, network: &mut Network, check: &mut Check) {
         self.next_cid += 1;
         let cid = Cid(self.next_cid);
-        let (room, style) = (self.room.clone(), Style::default());
+        check.said(self.number, cid);
+        let (room, style) = (self.room_id.clone(), Style::default());
         self.send(&Uplink::Comment(Comment { cid, room, text, style, media_ms: None }), network);
     }
 
     /// The connection breaks; what is on its way to the viewer is lost.
-    pub(crate) fn hang_up(&mut self, back_at: Mono, network: &mut Network) {
+    pub(crate) fn hang_up(
+        &mut self,
+        now: Mono,
+        away: Duration,
+        network: &mut Network,
+        check: &mut Check,
+    ) {
         network.send(Message::Hangup(self.number, self.conn));
-        self.dropped(self.conn, back_at);
+        self.dropped(self.conn, now, away, check);
     }
 
-    pub(crate) fn dropped(&mut self, conn: ConnNo, back_at: Mono) {
-        if conn == self.conn {
+    pub(crate) fn dropped(&mut self, conn: ConnNo, now: Mono, away: Duration, check: &mut Check) {
+        if conn == self.conn && self.is_connected {
             self.is_connected = false;
-            self.connect_at = back_at;
+            self.connect_at = now + away;
+            self.room.handle(Input::Disconnected, now + self.ahead);
+            check.left(self.number);
         }
     }
 
-    pub(crate) fn bytes(&mut self, conn: ConnNo, bytes: &Bytes, now: Mono, check: &mut Check) {
+    pub(crate) fn bytes(
+        &mut self,
+        conn: ConnNo,
+        bytes: &Bytes,
+        now: Mono,
+        network: &mut Network,
+        check: &mut Check,
+    ) {
         if conn != self.conn || !self.is_connected {
             return;
         }
@@ -89,48 +139,93 @@ impl Viewer {
             let frame = self.received.split_to(length);
             let frame = Downlink::decode(&frame).expect("a link sends frames that decode");
             self.frame(frame, now, check);
+            self.drain(network, check);
         }
     }
 
-    pub(crate) fn fetched(&mut self, slot: SlotNo, segment: Option<Segment>, now: Mono) {
-        self.is_fetching = false;
-        if let Some(segment) = segment {
-            if self.poll == Some(slot) {
-                self.poll = Some(SlotNo(slot.0 + 1));
-            }
-            self.merge.handle(Input::Segment(segment), now);
-        }
-    }
-
-    pub(crate) fn tick(
+    /// The origin's answer.
+    pub(crate) fn answered(
         &mut self,
+        question: Question,
+        answer: Answer,
         now: Mono,
-        broadcaster: &Broadcaster,
         network: &mut Network,
         check: &mut Check,
     ) {
+        let draw = network.rng.random();
+        let input = match (question, answer) {
+            (Question::Fetch { tries, gen_no, slot, tier }, Answer::Not(_))
+                if tries + 1 < FETCHES_MAX =>
+            {
+                let tries = tries + 1;
+                let again = Question::Fetch { tries, gen_no, slot, tier };
+                return self.retries.push_back((now + FETCH_WAIT, again));
+            }
+            (Question::Fetch { gen_no, slot, .. }, Answer::Segment(segment)) => {
+                Input::Fetched { gen_no, slot, segment: Some(Box::new(segment)) }
+            }
+            (Question::Fetch { gen_no, slot, .. }, Answer::Not(_) | Answer::Head(_)) => {
+                Input::Fetched { gen_no, slot, segment: None }
+            }
+            (_, Answer::Head(head)) => {
+                self.learn_time(head.now_ms, now);
+                Input::Head(Box::new(head))
+            }
+            (_, Answer::Segment(segment)) => {
+                self.learn_time(segment.header.now_ms, now);
+                Input::Polled(Box::new(segment))
+            }
+            (_, Answer::Not(why)) => Input::Missed { why, draw },
+        };
+        self.room.handle(input, now + self.ahead);
+        self.drain(network, check);
+    }
+
+    pub(crate) fn tick(&mut self, now: Mono, network: &mut Network, check: &mut Check) {
         if !self.is_connected && now >= self.connect_at {
             self.connect(network);
         }
-        if self.merge.deadline().is_some_and(|it| it <= now) {
-            self.merge.tick(now);
+        while let Some((_, question)) = self.retries.pop_front_if(|(at, _)| *at <= now) {
+            network.send(Message::Ask(self.number, question));
         }
-        while let Some(output) = self.merge.poll() {
-            match output {
-                Output::Show(shown) => check.shown(self.number, &shown.item, shown.place),
-                Output::Fetch { slot, .. } => self.fetch(slot, broadcaster, network),
-                Output::Gap { from, to, .. } => check.gap(self.number, from, to),
-                Output::Recall(_) => {}
-            }
+        let local = now + self.ahead;
+        if self.room.deadline().is_some_and(|it| it <= local) {
+            self.room.tick(local);
+            self.drain(network, check);
         }
-        if let Some(slot) = self.poll
-            && !self.is_fetching
-        {
-            if self.poll_end.is_some_and(|it| slot >= it) {
-                (self.poll, self.poll_end) = (None, None);
-            } else if broadcaster.segments.contains_key(&slot) {
-                self.fetch(slot, broadcaster, network);
-            }
+    }
+
+    fn drain(&mut self, network: &mut Network, check: &mut Check) {
+        let tier = self.tier;
+        while let Some(output) = self.room.poll() {
+            let question = match output {
+                Output::Tell(merge::Output::Show(shown)) => {
+                    check.shown(self.number, &shown.item, shown.place);
+                    continue;
+                }
+                Output::Tell(merge::Output::Gap { from, to, .. }) => {
+                    check.gap(self.number, from, to);
+                    continue;
+                }
+                Output::Tell(merge::Output::Recall(_) | merge::Output::Fetch { .. }) => continue,
+                Output::Join => {
+                    self.send(&Uplink::Join(self.room.join()), network);
+                    continue;
+                }
+                Output::Head { .. } => Question::Head,
+                Output::Poll { gen_no, slot, tier, attempt } => {
+                    let question = Question::Poll { gen_no, slot, tier };
+                    // Some fail once; what fails twice is lost, and rightly so.
+                    if attempt == 0 && network.chance(20) {
+                        let failed = Box::new(Answer::Not(Miss::Failed));
+                        network.send(Message::Answer(self.number, question, failed));
+                        continue;
+                    }
+                    question
+                }
+                Output::Fetch { gen_no, slot } => Question::Fetch { gen_no, slot, tier, tries: 0 },
+            };
+            network.send(Message::Ask(self.number, question));
         }
     }
 
@@ -147,68 +242,45 @@ impl Viewer {
             codecs: Vec::new(),
             nonce: u64::from(self.conn),
         };
-        let join = Join { room: self.room.clone(), path: self.path, resume: self.merge.cursor() };
         let login = Login {
             credential: Credential::Token("dm1.sim".to_owned()),
             binder: None,
             device: None,
-            joins: vec![join],
+            joins: vec![self.room.join()],
         };
         self.send(&Uplink::Hello(hello), network);
         self.send(&Uplink::Login(login), network);
     }
 
     fn frame(&mut self, frame: Downlink, now: Mono, check: &mut Check) {
-        match frame {
-            Downlink::LoginOk(login) => {
-                for joined in login.rooms {
-                    if let JoinOutcome::In { path, resumed, .. } = joined.outcome {
-                        self.merge.handle(Input::Joined { path, resumed }, now);
-                        self.poll_end = None;
-                        let reached = self.merge.reached().map_or(SlotNo(0), |(_, slot)| slot);
-                        self.poll = match path {
-                            // Also what was to come by push while the connection was away.
-                            Path::Segments => Some(self.poll.map_or(reached, |it| it.min(reached))),
-                            Path::Push | Path::Auto => None,
-                        };
-                    }
-                }
-            }
-            Downlink::Batch(batch) => self.merge.handle(Input::Batch(batch), now),
-            Downlink::Seal(seal) => self.merge.handle(Input::Seal(seal), now),
-            Downlink::Skipped { items, .. } => self.merge.handle(Input::Skipped { items }, now),
-            Downlink::Ack(ack) => check.acked(self.number, ack),
+        let input = match frame {
+            Downlink::Welcome(welcome) => return self.learn_time(welcome.server_ms, now),
+            Downlink::LoginOk(mut login) => match login.rooms.pop() {
+                Some(joined) => Input::Joined(joined.outcome),
+                None => return,
+            },
+            Downlink::Joined(joined) => Input::Joined(joined.outcome),
+            Downlink::Batch(batch) => Input::Batch(batch),
+            Downlink::Seal(seal) => Input::Seal(seal),
+            Downlink::Skipped { items, .. } => Input::Skipped { items },
             Downlink::Control(Control::Heat { heat, gen_no, slot, .. }) => {
-                self.heat(heat, gen_no, slot, now);
+                Input::Heat { heat, gen_no, slot }
             }
-            Downlink::Refused(_) | Downlink::Close(_) => self.is_connected = false,
-            Downlink::Welcome(_)
-            | Downlink::Control(_)
-            | Downlink::Joined(_)
-            | Downlink::Pong { .. } => {}
-        }
+            Downlink::Ack(ack) => return check.acked(self.number, ack),
+            Downlink::Refused(_) | Downlink::Close(_) => {
+                return self.dropped(self.conn, now, FETCH_WAIT, check);
+            }
+            Downlink::Control(_) | Downlink::Pong { .. } => return,
+        };
+        self.room.handle(input, now + self.ahead);
     }
 
-    fn heat(&mut self, heat: Heat, gen_no: Gen, slot: SlotNo, now: Mono) {
-        if self.path != Path::Auto {
-            return;
+    fn learn_time(&mut self, said: Wall, now: Mono) {
+        let local = now + self.ahead;
+        self.server_clock.sample(said, local);
+        if let Some(offset) = self.server_clock.offset() {
+            self.room.handle(Input::Clock(offset), local);
         }
-        self.merge.handle(Input::Heat { heat, gen_no, slot }, now);
-        match heat {
-            Heat::Hot => {
-                self.poll.get_or_insert(slot);
-                self.poll_end = None;
-            }
-            Heat::Cold => self.poll_end = self.poll.map(|_| slot),
-        }
-    }
-
-    /// A fetch in a hundred fails, and is tried again by whoever wanted it.
-    fn fetch(&mut self, slot: SlotNo, broadcaster: &Broadcaster, network: &mut Network) {
-        self.is_fetching = true;
-        let segment = broadcaster.segments.get(&slot).cloned();
-        let segment = segment.filter(|_| self.poll != Some(slot) || !network.chance(10));
-        network.send(Message::Fetched(self.number, slot, segment.map(Box::new)));
     }
 
     fn send(&self, frame: &Uplink, network: &mut Network) {

@@ -1,37 +1,43 @@
-//! The world's clock and its order of events.
+//! The world's clock, its order of events, and what happens to it by chance.
 
 use std::time::Duration;
 
-use proto::control::{Fact, RoomFact, RoomSettings, Segments};
-use proto::frame::Path;
+use proto::control::{RoomFact, RoomSettings, Segments};
+use proto::head::Tier;
 use proto::id::{AppId, RoomId};
 use proto::time::{Mono, Wall};
-use rand::RngExt;
 
 use crate::broadcaster::Broadcaster;
+use crate::business::Business;
 use crate::chatserver::Chatserver;
 use crate::check::{Broken, Check};
 use crate::link::Link;
 use crate::network::{Message, Network};
-use crate::viewer::Viewer;
+use crate::viewer::{Habit, Viewer};
 
 /// Time moves in steps of this.
-const STEP: Duration = Duration::from_millis(5);
+const STEP_MS: u64 = 5;
 /// The wall clock at the world's beginning.
 const BEGINNING: Wall = Wall(1_800_000_000_123);
-/// Viewers come within this time; comments begin after it.
-const ARRIVALS_MS: u64 = 1000;
+/// Viewers come within this time.
+const ARRIVALS_MS: u64 = 500;
+/// From then on things happen: every viewer has reached the room.
+const QUIET: Duration = Duration::from_secs(3);
 /// After the last comment, so much time is left to deliver everything.
-const DRAIN: Duration = Duration::from_secs(20);
+const DRAIN: Duration = Duration::from_secs(40);
 /// Every so often the room fills or empties, so that its heat changes.
-const TIDE: Duration = Duration::from_secs(12);
+const TIDE_MS: u64 = 12_000;
+/// Comments that each viewer sends in a burst.
+const BURST: u32 = 25;
+/// Items that the room shows a second.
+const ITEMS_PER_S: u32 = 50;
 
 /// What happens in a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Viewers: a third on push, a third on segments, a third as the heat says.
+    /// Viewers: on push, on segments, or as the heat says; some with the lite tier.
     pub viewers: usize,
-    /// How long comments are made.
+    /// How long things happen.
     pub length: Duration,
     /// Comments a second, over all viewers.
     pub comments_per_s: u32,
@@ -39,7 +45,7 @@ pub struct Plan {
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { viewers: 12, length: Duration::from_secs(40), comments_per_s: 80 }
+        Self { viewers: 12, length: Duration::from_secs(40), comments_per_s: 60 }
     }
 }
 
@@ -54,145 +60,250 @@ pub struct Outcome {
     pub sealed: usize,
     /// Items that were given up.
     pub shed: usize,
+    /// Gifts among those that were shown.
+    pub gifts: usize,
     /// Connections that broke.
     pub breaks: usize,
+    /// Broadcasters that died.
+    pub deaths: usize,
+    /// Steps of the wall clock.
+    pub steps: usize,
 }
 
 struct World {
     now: Mono,
+    /// The wall clock at `Mono(0)`; it is stepped.
+    origin: Wall,
     network: Network,
+    business: Business,
     chatserver: Chatserver,
     broadcaster: Broadcaster,
     link: Link,
     viewers: Vec<Viewer>,
     check: Check,
     breaks: usize,
+    deaths: usize,
+    steps: usize,
 }
 
 /// Runs a world from a seed.
 #[must_use]
 pub fn run(seed: u64, plan: Plan) -> Outcome {
     let mut world = World::new(seed, plan);
-    let end = Mono(ARRIVALS_MS) + plan.length;
+    let begin = Mono(ARRIVALS_MS) + QUIET;
+    let end = begin + plan.length;
     while world.now < end + DRAIN {
-        world.now = world.now + STEP;
+        world.now = world.now + Duration::from_millis(STEP_MS);
         world.deliver();
         world.tick();
-        if world.now > Mono(ARRIVALS_MS) && world.now < end {
+        if world.now > begin && world.now < end {
             world.live(plan);
         }
     }
-    debug_assert!(world.broadcaster.is_idle(), "20 s are enough for every item to have its fate");
-    let (sealed, shed, breaks) = (world.check.sealed(), world.check.shed(), world.breaks);
-    let (broken, hash) = world.check.close(plan.viewers);
-    Outcome { broken, hash, sealed, shed, breaks }
+    world.close(plan)
 }
 
 impl World {
     fn new(seed: u64, plan: Plan) -> Self {
-        let room = RoomId::parse("sim").expect("letters are a room");
-        let settings = RoomSettings {
-            segments: Segments::Always,
-            hot_sessions: 1000,
-            cold_sessions: 500,
-            viewer_burst: 20,
-            viewer_refill_ms: 100,
-            ..RoomSettings::default()
-        };
-        let fact = RoomFact { app: AppId(1), room: room.clone(), version: 1, open: true, settings };
+        let fact = fact();
         let mut network = Network::new(seed);
         let viewers = (0..plan.viewers).map(|number| {
-            let path = [Path::Push, Path::Segments, Path::Auto][number % 3];
-            let connect_at = Mono(network.rng.random_range(0..ARRIVALS_MS / 2));
-            Viewer::new(number, room.clone(), path, connect_at)
+            let habit = Habit::ALL[number % Habit::ALL.len()];
+            let connect_at = Mono(network.draw(0..ARRIVALS_MS));
+            Viewer::new(number, fact.room.clone(), habit, connect_at, &mut network)
         });
         let viewers = viewers.collect();
-        let now = Now::at(Mono(0));
+        let now = Now { mono: Mono(0), wall: BEGINNING };
         Self {
-            now: Mono(0),
-            chatserver: Chatserver::new(Fact::Room(fact.clone()), now.chatserver()),
+            now: now.mono,
+            origin: BEGINNING,
+            business: Business::default(),
+            chatserver: Chatserver::new(&fact, now.chatserver()),
             broadcaster: Broadcaster::new(&fact),
             link: Link::new(&fact),
             network,
             viewers,
-            check: Check::default(),
+            check: Check::new(ITEMS_PER_S),
             breaks: 0,
+            deaths: 0,
+            steps: 0,
         }
     }
 
+    fn now(&self) -> Now {
+        Now { mono: self.now, wall: self.origin + self.now.since(Mono(0)) }
+    }
+
     fn deliver(&mut self) {
-        let now = Now::at(self.now);
+        let now = self.now();
         while let Some(message) = self.network.arrived(self.now) {
-            let network = &mut self.network;
+            let Self { network, check, viewers, link, chatserver, broadcaster, .. } = self;
             match message {
                 Message::Up(viewer, conn, frame) => {
-                    self.link.frame((viewer, conn), frame, now.link(), network);
+                    link.frame((viewer, conn), frame, now.link(), network);
                 }
-                Message::Hangup(viewer, conn) => self.link.hangup(viewer, conn),
+                Message::Hangup(viewer, conn) => link.hangup(viewer, conn),
                 Message::Down(viewer, conn, bytes) => {
-                    self.viewers[viewer].bytes(conn, &bytes, self.now, &mut self.check);
+                    viewers[viewer].bytes(conn, &bytes, now.mono, network, check);
                 }
                 Message::Dropped(viewer, conn) => {
-                    self.viewers[viewer].dropped(conn, self.now + Duration::from_secs(1));
+                    viewers[viewer].dropped(conn, now.mono, Duration::from_secs(1), check);
                 }
                 Message::Uplink(entry) => {
                     // At least once: the bus may hand on a record again.
                     if network.chance(10) {
-                        self.chatserver.uplink(entry.clone(), now.chatserver(), network);
+                        chatserver.uplink(entry.clone(), now.chatserver(), network);
                     }
-                    self.chatserver.uplink(entry, now.chatserver(), network);
+                    chatserver.uplink(entry, now.chatserver(), network);
                 }
-                Message::Reply(reply) => self.link.reply(&reply, network),
+                Message::Reply(reply) => link.reply(&reply, network),
+                Message::Gift(key) => chatserver.gift(key, now.chatserver(), network),
+                Message::Receipt(key, id) => self.business.receipt(key, id, network, check),
                 Message::Accepted(accepted) => {
-                    self.check.admitted(accepted.item.id);
-                    self.broadcaster.item(accepted.item, now.broadcaster(), network);
+                    check.admitted(accepted.item.id);
+                    broadcaster.accept(accepted.item, now.broadcaster(), network, check);
                 }
-                Message::Room(event) => {
-                    self.check.event(&event);
-                    self.chatserver.event((*event).clone(), now.chatserver(), network);
-                    self.link.event(*event, now.link(), network);
+                Message::Sealed(event) => chatserver.event(*event, now.chatserver(), network),
+                Message::Downlink(event) => link.event(*event, now.link(), network),
+                Message::Open(_, info) => broadcaster.store.open(info),
+                Message::Store(life, sealed) => {
+                    broadcaster.store(life, *sealed, now.broadcaster(), network, check);
                 }
-                Message::Fetched(viewer, slot, segment) => {
-                    self.viewers[viewer].fetched(slot, segment.map(|it| *it), self.now);
+                Message::Ask(viewer, question) => {
+                    let answer = Box::new(broadcaster.store.answer(question));
+                    network.send(Message::Answer(viewer, question, answer));
+                }
+                Message::Answer(viewer, question, answer) => {
+                    viewers[viewer].answered(question, *answer, now.mono, network, check);
                 }
             }
         }
     }
 
     fn tick(&mut self) {
-        let now = Now::at(self.now);
+        let now = self.now();
+        self.business.tick(now.mono, &mut self.network);
         self.chatserver.tick(now.chatserver(), &mut self.network);
-        self.broadcaster.tick(now.broadcaster(), &mut self.network);
+        self.broadcaster.tick(now.broadcaster(), &mut self.network, &mut self.check);
         for viewer in &mut self.viewers {
-            viewer.tick(self.now, &self.broadcaster, &mut self.network, &mut self.check);
+            viewer.tick(now.mono, &mut self.network, &mut self.check);
         }
     }
 
-    /// Viewers talk, connections break, the room fills and empties.
+    /// Viewers talk and pay, connections break, the room fills and empties, broadcasters die,
+    /// clocks are set.
     fn live(&mut self, plan: Plan) {
-        let step_ms = u32::try_from(STEP.as_millis()).unwrap_or(1);
-        if self.network.chance(plan.comments_per_s * step_ms) {
-            let number = self.network.rng.random_range(0..self.viewers.len());
-            let text = format!("comment {}", self.network.rng.random_range(0..1000));
-            if self.viewers[number].is_connected() {
-                self.viewers[number].say(text, &mut self.network);
-            }
+        let per_step = |per_s: u32| per_s * u32::try_from(STEP_MS).unwrap_or(1);
+        if self.network.chance(per_step(plan.comments_per_s)) {
+            let number = self.someone();
+            self.talk(number, 1);
+        }
+        if self.network.chance(per_step(2)) {
+            self.business.sell(self.now);
         }
         if self.network.chance(2) {
-            let number = self.network.rng.random_range(0..self.viewers.len());
-            let away = Duration::from_millis(self.network.rng.random_range(10..4000));
-            if self.viewers[number].is_connected() {
-                self.viewers[number].hang_up(self.now + away, &mut self.network);
-                self.breaks += 1;
-            }
+            self.break_connection();
         }
-        let tide_ms = u64::try_from(TIDE.as_millis()).unwrap_or(1);
         if self.now.0.is_multiple_of(500) {
-            let is_flood = (self.now.0 / tide_ms) % 2 == 1;
-            let now = Now::at(self.now).broadcaster();
-            self.broadcaster.gauge(if is_flood { 5000 } else { 12 }, now, &mut self.network);
+            self.turn_tide();
+        }
+        // Once or twice in a run of 8,000 steps.
+        match self.network.draw(0..6_000) {
+            0 => (0..self.viewers.len()).for_each(|it| self.talk(it, BURST)),
+            1 => {
+                for _ in 0..60 {
+                    self.business.sell(self.now);
+                }
+            }
+            2 | 3 => self.kill_broadcaster(),
+            4 => self.step_clock(),
+            _ => {}
         }
     }
+
+    fn someone(&mut self) -> usize {
+        usize::try_from(self.network.draw(0..self.viewers.len() as u64)).unwrap_or(0)
+    }
+
+    fn talk(&mut self, number: usize, comments: u32) {
+        let viewer = &mut self.viewers[number];
+        for _ in 0..comments {
+            if viewer.is_connected() {
+                let text = format!("comment {}", self.network.draw(0..1000));
+                viewer.say(text, &mut self.network, &mut self.check);
+            }
+        }
+    }
+
+    fn break_connection(&mut self) {
+        let number = self.someone();
+        let away = Duration::from_millis(self.network.draw(10..4000));
+        let viewer = &mut self.viewers[number];
+        if viewer.is_connected() {
+            viewer.hang_up(self.now, away, &mut self.network, &mut self.check);
+            self.breaks += 1;
+        }
+    }
+
+    fn turn_tide(&mut self) {
+        let is_flood = (self.now.0 / TIDE_MS) % 2 == 1;
+        let now = self.now().broadcaster();
+        let sessions = if is_flood { 5000 } else { 12 };
+        self.broadcaster.gauge(sessions, now, &mut self.network, &mut self.check);
+    }
+
+    /// One time in four the broadcaster takes `sealed` with it.
+    fn kill_broadcaster(&mut self) {
+        if self.broadcaster.is_up() {
+            self.deaths += 1;
+            if self.network.chance(250) {
+                let now = self.now().broadcaster();
+                self.broadcaster.lose_ledger(now, &mut self.network, &mut self.check);
+            } else {
+                self.broadcaster.kill(&mut self.network);
+            }
+        }
+    }
+
+    /// The servers' wall clock is set: often by little, sometimes beyond what a gen survives.
+    fn step_clock(&mut self) {
+        let most_ms = if self.network.chance(250) { 90_000 } else { 5000 };
+        let step = Duration::from_millis(self.network.draw(1..most_ms));
+        self.origin =
+            if self.network.chance(500) { self.origin + step } else { self.origin - step };
+        self.steps += 1;
+    }
+
+    fn close(mut self, plan: Plan) -> Outcome {
+        let idle = [
+            (self.business.is_idle(), "the business server"),
+            (self.chatserver.is_idle(), "the journal"),
+            (self.broadcaster.is_idle(), "the broadcaster"),
+        ];
+        for (_, what) in idle.into_iter().filter(|(is_idle, _)| !is_idle) {
+            self.check.unfinished(what);
+        }
+        let Self { check, breaks, deaths, steps, .. } = self;
+        let (sealed, shed, gifts) = (check.sealed(), check.shed(), check.gifts());
+        let tiers: Vec<Tier> =
+            Habit::ALL.iter().map(|it| it.tier).cycle().take(plan.viewers).collect();
+        let (broken, hash) = check.close(&tiers, &self.broadcaster.store);
+        Outcome { broken, hash, sealed, shed, gifts, breaks, deaths, steps }
+    }
+}
+
+fn fact() -> RoomFact {
+    let settings = RoomSettings {
+        segments: Segments::Always,
+        hot_sessions: 1000,
+        cold_sessions: 500,
+        viewer_burst: 100,
+        viewer_refill_ms: 100,
+        items_per_s: ITEMS_PER_S,
+        ..RoomSettings::default()
+    };
+    let room = RoomId::parse("sim").expect("letters are a room");
+    RoomFact { app: AppId(1), room, version: 1, open: true, settings }
 }
 
 /// One moment, in the words of each core.
@@ -203,10 +314,6 @@ struct Now {
 }
 
 impl Now {
-    fn at(mono: Mono) -> Self {
-        Self { mono, wall: BEGINNING + mono.since(Mono(0)) }
-    }
-
     const fn chatserver(self) -> chatserver_core::judge::Now {
         chatserver_core::judge::Now { mono: self.mono, wall: self.wall }
     }
@@ -226,11 +333,14 @@ mod tests {
 
     #[test]
     fn the_promises_hold_for_some_seeds() {
-        for seed in 0..12 {
+        for seed in 0..16 {
             let outcome = run(seed, Plan::default());
 
             assert_eq!(outcome.broken, [], "seed {seed}");
-            assert!(outcome.sealed > 500 && outcome.shed > 0 && outcome.breaks > 3, "{outcome:?}");
+            assert!(
+                outcome.sealed > 500 && outcome.gifts > 10 && outcome.breaks > 3,
+                "{outcome:?}"
+            );
         }
     }
 
