@@ -35,6 +35,9 @@ const NOT_YET_WAIT: Duration = Duration::from_millis(1_000);
 /// Shortest and longest wait after failures.
 const BACK_OFF_MIN: Duration = Duration::from_secs(1);
 const BACK_OFF_MAX: Duration = Duration::from_secs(30);
+/// A silence after which the head is read, if the next slot is still ahead by this client's idea of
+/// the server's clock; three intervals, if that is longer.
+const PATIENCE: Duration = Duration::from_secs(8);
 /// No interval or spread from a server is taken beyond this.
 const INTERVAL_MS_MAX: u32 = 60_000;
 
@@ -152,6 +155,8 @@ pub struct Poll {
     waits: u32,
     /// The head was read since the last slot.
     head_is_fresh: bool,
+    /// When something was last heard.
+    heard: Mono,
     /// Not before this, whatever is due.
     not_before: Mono,
     outputs: VecDeque<Output>,
@@ -189,6 +194,7 @@ impl Poll {
             misses: 0,
             waits: 0,
             head_is_fresh: false,
+            heard: Mono(0),
             not_before: Mono(0),
             outputs: VecDeque::new(),
         }
@@ -196,6 +202,7 @@ impl Poll {
 
     /// Takes in what happened at `now`.
     pub fn handle(&mut self, input: Input, now: Mono) {
+        self.heard = now;
         match input {
             Input::Start { from } => self.start(from),
             Input::Until { gen_no, slot } => self.stop_behind((gen_no, slot)),
@@ -224,7 +231,11 @@ impl Poll {
             return;
         }
         match self.timeline {
-            Some(timeline) if self.stage == Stage::Slot && !self.is_far_behind(&timeline, now) => {
+            Some(timeline)
+                if self.stage == Stage::Slot
+                    && now >= self.due()
+                    && !self.is_far_behind(&timeline, now) =>
+            {
                 self.stage = Stage::SlotAsked;
                 let (gen_no, slot, tier) = (timeline.gen_no, self.next, self.tier);
                 let attempt = self.attempt;
@@ -256,7 +267,11 @@ impl Poll {
         match self.stage {
             Stage::Stopped | Stage::HeadAsked | Stage::SlotAsked => None,
             Stage::Head => Some(self.not_before),
-            Stage::Slot => Some(self.due().max(self.not_before)),
+            Stage::Slot => {
+                // The server's clock may have been set: a slot that seems far ahead is asked about.
+                let patience = self.timeline.map_or(PATIENCE, |it| PATIENCE.max(3 * interval(&it)));
+                Some(self.due().min(self.heard + patience).max(self.not_before))
+            }
         }
     }
 
@@ -293,8 +308,9 @@ impl Poll {
     }
 
     fn stop_if_over(&mut self) {
-        let at = self.timeline.map(|it| (it.gen_no, self.next));
-        if self.until.is_some_and(|until| at.is_none_or(|it| it > until)) {
+        if let (Some(timeline), Some(until)) = (self.timeline, self.until)
+            && (timeline.gen_no, self.next) > until
+        {
             self.stage = Stage::Stopped;
         }
     }

@@ -6,10 +6,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use proto::frame::{Batch, Join, JoinOutcome, Path, Resumed, Seal};
+use proto::frame::{Batch, Join, JoinOutcome, Path, Place, Resumed, Seal};
 use proto::head::{Head, Tier};
 use proto::heat::Heat;
-use proto::id::{Gen, RoomId, SlotNo};
+use proto::id::{Gen, RoomId, Seq, SlotNo};
 use proto::segment::Segment;
 use proto::time::Mono;
 
@@ -131,6 +131,8 @@ pub struct Room {
     poll: Poll,
     /// The session keeps the push in a hot room, so news of heat changes nothing.
     keeps_push: bool,
+    /// The newest place when a push began.
+    entered: Option<Place>,
     rejoin_at: Option<Mono>,
     wanted: VecDeque<(Gen, SlotNo)>,
     fetching: usize,
@@ -148,6 +150,7 @@ impl Room {
             merge: Merge::new(limits.merge),
             poll: Poll::new(draws, tier),
             keeps_push: false,
+            entered: None,
             rejoin_at: None,
             wanted: VecDeque::new(),
             fetching: 0,
@@ -156,10 +159,13 @@ impl Room {
         }
     }
 
-    /// The wish to be in this room, from where the viewer is.
+    /// The wish to be in this room, from where the viewer is: behind what was shown, or, if the
+    /// room was silent, behind what was there when the viewer came.
     #[must_use]
     pub fn join(&self) -> Join {
-        Join { room: self.id.clone(), path: self.path, resume: self.merge.cursor() }
+        let silent = self.merge.reached().map(|(gen_no, _)| Place { gen_no, seq: Seq(0) });
+        let resume = self.merge.cursor().or(self.entered.max(silent));
+        Join { room: self.id.clone(), path: self.path, resume }
     }
 
     /// Takes in what happened at `now`.
@@ -219,8 +225,11 @@ impl Room {
 
     fn joined(&mut self, outcome: &JoinOutcome, now: Mono) {
         match *outcome {
-            JoinOutcome::In { heat, path, resumed, .. } => {
+            JoinOutcome::In { heat, path, resumed, latest, .. } => {
                 self.rejoin_at = None;
+                if resumed == Resumed::Fresh {
+                    self.entered = latest;
+                }
                 self.keeps_push = path == Path::Push && heat == Heat::Hot;
                 self.merge(merge::Input::Joined { path, resumed }, now);
                 match path {

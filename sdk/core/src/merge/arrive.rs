@@ -194,15 +194,21 @@ impl Merge {
 
     /// The last slots of a hot room are still on their way when the first pushes arrive.
     fn await_polled(&mut self, turned_hot: Option<Key>, end: Key, now: Mono) {
-        let fetched =
-            self.last_segment.map(|(gen_no, slot)| (gen_no, SlotNo(slot.0.saturating_add(1))));
-        let Some(first) = turned_hot.max(fetched).filter(|it| it.0 == end.0) else {
+        let next = |(gen_no, slot): Key| (gen_no, SlotNo(slot.0.saturating_add(1)));
+        let fetched = self.last_segment.map(next);
+        let Some(first) = turned_hot.max(fetched).filter(|&it| it < end) else {
             return;
         };
+        let end = (end.0, self.ends.get(&end.0).map_or(end.1, |&it| it.min(end.1)));
+        let slots = self.between(first, end).unwrap_or_else(|| {
+            let known_from = if first.0 == end.0 { first.1.0 } else { 0 };
+            let slots = self.newest_slots(known_from, end.1.0);
+            self.slots.entry((end.0, SlotNo(slots.start))).or_default().gap_before = true;
+            slots.map(|it| (end.0, SlotNo(it))).collect()
+        });
         let deadline = now + self.limits.slot_wait_max;
-        let until = self.ends.get(&end.0).map_or(end.1, |&it| it.min(end.1));
-        for slot in self.newest_slots(first.1.0, until.0) {
-            let slot = self.slots.entry((end.0, SlotNo(slot))).or_default();
+        for key in slots {
+            let slot = self.slots.entry(key).or_default();
             if slot.stage == Stage::Filling {
                 slot.stage = Stage::Wanted { deadline, missing: None };
             }
