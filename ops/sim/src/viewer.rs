@@ -21,6 +21,8 @@ use crate::check::Check;
 use crate::network::{ConnNo, Message, Network, ViewerNo};
 use crate::store::{Answer, Question};
 
+/// How often a viewer asks what time it is.
+const HEARTBEAT: Duration = Duration::from_secs(25);
 /// Attempts to fetch a slot that a gap wants, and the wait between two.
 const FETCHES_MAX: u32 = 3;
 const FETCH_WAIT: Duration = Duration::from_secs(1);
@@ -53,6 +55,7 @@ pub(crate) struct Viewer {
     conn: ConnNo,
     is_connected: bool,
     connect_at: Mono,
+    ping_at: Mono,
     received: BytesMut,
     next_cid: u64,
     /// Fetches that are tried again.
@@ -79,6 +82,7 @@ impl Viewer {
             conn: 0,
             is_connected: false,
             connect_at,
+            ping_at: Mono(0),
             received: BytesMut::new(),
             next_cid: 0,
             retries: VecDeque::new(),
@@ -183,7 +187,11 @@ impl Viewer {
 
     pub(crate) fn tick(&mut self, now: Mono, network: &mut Network, check: &mut Check) {
         if !self.is_connected && now >= self.connect_at {
-            self.connect(network);
+            self.connect(now, network);
+        }
+        if self.is_connected && now >= self.ping_at {
+            self.ping_at = now + HEARTBEAT;
+            self.send(&Uplink::Ping { nonce: 0 }, network);
         }
         while let Some((_, question)) = self.retries.pop_front_if(|(at, _)| *at <= now) {
             network.send(Message::Ask(self.number, question));
@@ -229,9 +237,10 @@ impl Viewer {
         }
     }
 
-    fn connect(&mut self, network: &mut Network) {
+    fn connect(&mut self, now: Mono, network: &mut Network) {
         self.conn += 1;
         self.is_connected = true;
+        self.ping_at = now + HEARTBEAT;
         self.received.clear();
         let hello = Hello {
             sdk: "sim".to_owned(),
@@ -270,7 +279,8 @@ impl Viewer {
             Downlink::Refused(_) | Downlink::Close(_) => {
                 return self.dropped(self.conn, now, FETCH_WAIT, check);
             }
-            Downlink::Control(_) | Downlink::Pong { .. } => return,
+            Downlink::Pong { server_ms, .. } => return self.learn_time(server_ms, now),
+            Downlink::Control(_) => return,
         };
         self.room.handle(input, now + self.ahead);
     }
