@@ -201,10 +201,9 @@ impl Merge {
         };
         let end = (end.0, self.ends.get(&end.0).map_or(end.1, |&it| it.min(end.1)));
         let slots = self.between(first, end).unwrap_or_else(|| {
-            let known_from = if first.0 == end.0 { first.1.0 } else { 0 };
-            let slots = self.newest_slots(known_from, end.1.0);
-            self.slots.entry((end.0, SlotNo(slots.start))).or_default().gap_before = true;
-            slots.map(|it| (end.0, SlotNo(it))).collect()
+            // Of gens before, the schedule says what it leaves out.
+            let from = if first.0 == end.0 { first.1.0 } else { 0 };
+            self.newest_slots(from, end.1.0).map(|it| (end.0, SlotNo(it))).collect()
         });
         let deadline = now + self.limits.slot_wait_max;
         for key in slots {
