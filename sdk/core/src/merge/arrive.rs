@@ -52,6 +52,7 @@ impl Merge {
                 slot.stage = Stage::Filling;
             }
             slot.held.clear();
+            slot.repeats.clear();
             slot.hole = None;
         }
         self.held_items = 0;
