@@ -22,13 +22,15 @@ pub struct Plan {
 /// segments to say.
 #[must_use]
 pub fn plan(ring: &Ring, place: Place, reading: Reading) -> Plan {
-    let (Some(latest), Some(floor)) = (ring.latest(), ring.floor()) else {
-        let behind = ring.latest().map_or_else(|| after(place), |it| after(it).max(after(place)));
+    let latest = ring.latest();
+    let Some(floor) = ring.floor() else {
+        let behind = latest.map_or_else(|| after(place), |it| after(it).max(after(place)));
         return Plan {
             resumed: Resumed::Gap { from: after(place), to: behind },
             cursor: ring.cursor(reading),
         };
     };
+    let latest = latest.unwrap_or(floor);
     if place >= latest {
         return Plan { resumed: Resumed::Recovered { items: 0 }, cursor: ring.cursor(reading) };
     }

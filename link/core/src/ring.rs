@@ -152,6 +152,11 @@ impl Ring {
     /// Takes in the end of a slot.
     pub fn seal(&mut self, seal: Seal, now: Mono) -> Wake {
         self.open = self.open.max(Some((seal.gen_no, SlotNo(seal.slot.0.saturating_add(1)))));
+        if self.latest.is_none() && (seal.slot, seal.items) == (SlotNo(0), 0) {
+            // Of a gen that began in silence everything is known, although nothing is here.
+            let start = Place { gen_no: seal.gen_no, seq: Seq(0) };
+            self.floor.get_or_insert(start);
+        }
         let audience = self.audience(seal.gen_no, seal.slot);
         let block = Block {
             gen_no: seal.gen_no,

@@ -228,6 +228,20 @@ fn a_quiet_room_is_recovered_after_any_time() {
 }
 
 #[test]
+fn a_gen_that_began_in_silence_is_known_from_its_start() {
+    let mut silent = ring(LIMITS);
+    silent.seal(seal(0), Mono(0));
+    let mut late = ring(LIMITS);
+    late.seal(seal(1), Mono(0));
+
+    assert_eq!(resume_at(&silent, 0).0, Resumed::Recovered { items: 0 });
+    assert_eq!(resume_at(&late, 0).0, Resumed::Gap { from: place(1), to: place(1) });
+
+    silent.flush(Batch { gen_no: Gen(2), ..comments(0, 1..=2) }, Mono(0));
+    assert_eq!(resume_at(&silent, 0).0, Resumed::Recovered { items: 2 });
+}
+
+#[test]
 fn a_ring_that_lost_records_admits_the_gap() {
     let mut ring = ring(LIMITS);
     ring.flush(comments(0, 1..=3), Mono(0));
