@@ -164,7 +164,7 @@ impl Room {
     #[must_use]
     pub fn join(&self) -> Join {
         let silent = self.merge.reached().map(|(gen_no, _)| Place { gen_no, seq: Seq(0) });
-        let resume = self.merge.cursor().or(self.entered.max(silent));
+        let resume = self.merge.cursor().or_else(|| self.entered.max(silent));
         Join { room: self.id.clone(), path: self.path, resume }
     }
 
