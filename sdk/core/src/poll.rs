@@ -145,6 +145,10 @@ pub struct Poll {
     /// The last slot of this gen, and what follows.
     end: Option<SlotNo>,
     following: Option<GenInfo>,
+    /// A head named a later gen, so what is not there now will never be.
+    is_over: bool,
+    /// The last answer was that the slot is gone.
+    is_gone: bool,
     /// Attempts for the current slot.
     attempt: u32,
     /// Attempts for the head.
@@ -189,6 +193,8 @@ impl Poll {
             until: None,
             end: None,
             following: None,
+            is_over: false,
+            is_gone: false,
             attempt: 0,
             head_attempt: 0,
             misses: 0,
@@ -283,7 +289,8 @@ impl Poll {
 
     /// When the next slot should be asked for.
     fn due(&self) -> Mono {
-        let (Some(timeline), Some(offset)) = (self.timeline, self.offset) else {
+        let (Some(timeline), Some(offset), false) = (self.timeline, self.offset, self.is_over)
+        else {
             return Mono(0);
         };
         let spread_ms = f64::from(self.spread_ms.min(INTERVAL_MS_MAX));
@@ -352,6 +359,7 @@ impl Poll {
         let interval_ms = timeline.interval_ms.clamp(1, INTERVAL_MS_MAX);
         self.timeline = Some(GenInfo { interval_ms, ..timeline });
         self.next = slot;
+        self.is_over = false;
         self.attempt = 0;
         self.stage = Stage::Slot;
     }
@@ -369,8 +377,10 @@ impl Poll {
 
     fn slot_missed(&mut self, why: Miss, now: Mono, draw: f64) {
         self.attempt = self.attempt.saturating_add(1);
+        self.is_gone = why == Miss::Gone;
         match (why, self.attempt) {
             (Miss::Failed, 1) => self.stage = Stage::Slot,
+            (Miss::NotYet | Miss::Gone, _) if self.is_over => self.stage = Stage::Head,
             (Miss::NotYet, 1) => {
                 self.stage = Stage::Slot;
                 self.not_before = now + NOT_YET_WAIT;

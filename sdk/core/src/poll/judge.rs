@@ -25,6 +25,11 @@ impl Poll {
         match self.timeline {
             None => self.enter(head, self.from),
             Some(timeline) if head.gen_no == timeline.gen_no => self.judge_same_gen(head, now),
+            // The slot may have been sealed since it was asked for.
+            Some(timeline) if head.gen_no > timeline.gen_no && self.is_in_doubt() => {
+                self.is_over = true;
+                self.stage = Stage::Slot;
+            }
             Some(timeline) if head.gen_no > timeline.gen_no => {
                 self.finish_gen();
                 let next_gen = Gen(timeline.gen_no.0.saturating_add(1));
@@ -63,6 +68,7 @@ impl Poll {
     }
 
     fn judge_same_gen(&mut self, head: &Head, now: Mono) {
+        self.is_over = false;
         self.end = head.end.or(self.end);
         self.following = head.next.or(self.following);
         if let Some(end) = self.end.filter(|&it| self.next > it) {
@@ -93,6 +99,11 @@ impl Poll {
             self.next = SlotNo(first);
             self.attempt = 0;
         }
+    }
+
+    /// Whether the slot was asked for too early, and not again since the gen is known to be over.
+    const fn is_in_doubt(&self) -> bool {
+        self.end.is_none() && self.attempt > 0 && !self.is_over && !self.is_gone
     }
 
     /// The gen is over. What is left of it is lost: up to its end, if that was announced, or
