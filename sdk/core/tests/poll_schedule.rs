@@ -203,9 +203,13 @@ fn what_was_not_asked_for_of_a_gen_that_is_over_is_lost_and_told() {
     assert_eq!(poll.poll(), Some(Output::Head { attempt: 0 }));
 
     poll.handle(Input::Head(Box::new(head(Gen(4), 2))), Mono(900_000));
+    assert_eq!(asked(&mut poll), Some(101));
+    poll.handle(arrived(101), Mono(900_000));
+    assert_eq!(poll.poll(), Some(Output::Head { attempt: 0 }));
+    poll.handle(Input::Head(Box::new(head(Gen(4), 2))), Mono(900_000));
 
-    assert_eq!(poll.poll(), Some(Output::Lost { gen_no: GEN, slot: SlotNo(101) }));
-    assert_eq!(asked(&mut poll), Some(0));
+    assert_eq!(poll.poll(), Some(Output::Lost { gen_no: GEN, slot: SlotNo(102) }));
+    assert_eq!(poll.poll(), Some(segment(Gen(4), 0)));
 }
 
 #[test]

@@ -101,9 +101,9 @@ impl Poll {
         }
     }
 
-    /// Whether the slot was asked for too early, and not again since the gen is known to be over.
-    const fn is_in_doubt(&self) -> bool {
-        self.end.is_none() && self.attempt > 0 && !self.is_over && !self.is_gone
+    /// Whether the slot may be there, and was not asked for since the gen is known to be over.
+    fn is_in_doubt(&self) -> bool {
+        !self.is_over && !self.is_gone && self.end.is_none_or(|end| self.next <= end)
     }
 
     /// The gen is over. What is left of it is lost: up to its end, if that was announced, or
