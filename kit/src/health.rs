@@ -48,7 +48,7 @@ impl Part {
         let why = why.into();
         let before = self.health.parts.lock().insert(self.name, Some(why.clone()));
         if matches!(before, Some(None)) {
-            tracing::warn!(part = self.name, why, "a part fails");
+            tracing::info!(part = self.name, why, "a part fails");
         }
     }
 }
