@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use broadcaster_core::Found;
 use broadcaster_core::room::{Input, Output, Room, Sealed};
 use broadcaster_core::settings::{House, Settings};
 use broadcaster_core::timeline::Flush;
-use broadcaster_core::{Found, Now};
 use proto::control::RoomFact;
 use proto::envelope::RoomEvent;
 use proto::head::GenInfo;
@@ -16,9 +16,9 @@ use proto::item::Item;
 use proto::time::Mono;
 use proto::verdict::Fate;
 
-use crate::check::Check;
 use crate::network::{LifeNo, Message, Network};
 use crate::store::Store;
+use crate::turn::Turn;
 
 /// Few, so that some gifts are deferred to their journal.
 const PROTECTED_WAITING_MAX: usize = 12;
@@ -68,50 +68,32 @@ impl Broadcaster {
     }
 
     /// A record of `accepted`.
-    pub(crate) fn accept(
-        &mut self,
-        item: Item,
-        now: Now,
-        network: &mut Network,
-        check: &mut Check,
-    ) {
+    pub(crate) fn accept(&mut self, item: Item, turn: &mut Turn<'_>) {
+        turn.check.admitted(item.id);
         self.accepted.push_back((item.clone(), false));
-        self.tell(Input::Item(item), now, network, check);
+        self.tell(Input::Item(item), turn);
     }
 
     /// Links counted so many sessions.
-    pub(crate) fn gauge(
-        &mut self,
-        sessions: u32,
-        now: Now,
-        network: &mut Network,
-        check: &mut Check,
-    ) {
-        self.tell(Input::Gauge { people: sessions, sessions }, now, network, check);
+    pub(crate) fn gauge(&mut self, sessions: u32, turn: &mut Turn<'_>) {
+        self.tell(Input::Gauge { people: sessions, sessions }, turn);
     }
 
-    pub(crate) fn tick(&mut self, now: Now, network: &mut Network, check: &mut Check) {
+    pub(crate) fn tick(&mut self, turn: &mut Turn<'_>) {
         match &mut self.stage {
-            Stage::Down { until } if *until <= now.mono => self.take_over(now, network, check),
+            Stage::Down { until } if *until <= turn.now.mono => self.take_over(turn),
             Stage::Down { .. } => {}
             Stage::Up { room, .. } => {
-                if room.deadline().is_some_and(|it| it <= now.mono) {
-                    room.tick(now);
+                if room.deadline().is_some_and(|it| it <= turn.now.mono) {
+                    room.tick(turn.now.broadcaster());
                 }
             }
         }
-        self.drain(now, network, check);
+        self.drain(turn);
     }
 
     /// A slot's files reached the store, perhaps from a broadcaster that is dead by now.
-    pub(crate) fn store(
-        &mut self,
-        life: LifeNo,
-        sealed: Sealed,
-        now: Now,
-        network: &mut Network,
-        check: &mut Check,
-    ) {
+    pub(crate) fn store(&mut self, life: LifeNo, sealed: Sealed, turn: &mut Turn<'_>) {
         let (gen_no, slot) = (sealed.full.header.gen_no, sealed.full.header.slot);
         self.store.create(sealed);
         if life == self.life && self.is_up() {
@@ -124,7 +106,7 @@ impl Broadcaster {
             self.pending.pop_front_if(|it| it.is_stored)
         {
             let items = u32::try_from(ids.len()).unwrap_or(u32::MAX);
-            self.publish(RoomEvent::Seal { gen_no, slot, items, crc }, now, network, check);
+            self.publish(RoomEvent::Seal { gen_no, slot, items, crc }, turn);
             ids.into_iter().for_each(|it| self.done(it));
         }
     }
@@ -137,10 +119,10 @@ impl Broadcaster {
     }
 
     /// `sealed` is lost, and the broadcaster with it.
-    pub(crate) fn lose_ledger(&mut self, now: Now, network: &mut Network, check: &mut Check) {
+    pub(crate) fn lose_ledger(&mut self, turn: &mut Turn<'_>) {
         self.ledger.clear();
-        check.ledger_lost(self.accepted.iter().map(|(it, _)| it.id));
-        self.die(now, network);
+        turn.check.ledger_lost(self.accepted.iter().map(|(it, _)| it.id));
+        self.die(turn);
     }
 
     pub(crate) const fn is_up(&self) -> bool {
@@ -152,21 +134,21 @@ impl Broadcaster {
         self.accepted.is_empty()
     }
 
-    fn tell(&mut self, input: Input, now: Now, network: &mut Network, check: &mut Check) {
+    fn tell(&mut self, input: Input, turn: &mut Turn<'_>) {
         if let Stage::Up { room, .. } = &mut self.stage {
-            room.handle(input, now);
+            room.handle(input, turn.now.broadcaster());
         }
-        self.drain(now, network, check);
+        self.drain(turn);
     }
 
-    fn die(&mut self, now: Now, network: &mut Network) {
-        let away = Duration::from_millis(network.draw(200..4000));
-        self.stage = Stage::Down { until: now.mono + away };
+    fn die(&mut self, turn: &mut Turn<'_>) {
+        let away = Duration::from_millis(turn.network.draw(200..4000));
+        self.stage = Stage::Down { until: turn.now.mono + away };
         self.pending.clear();
     }
 
     /// Another goes on from `sealed`; if that is lost, with a new gen and what the store knows.
-    fn take_over(&mut self, now: Now, network: &mut Network, check: &mut Check) {
+    fn take_over(&mut self, turn: &mut Turn<'_>) {
         self.life += 1;
         let mut found = Found::default();
         self.ledger.iter().cloned().for_each(|it| found.observe(it));
@@ -177,21 +159,21 @@ impl Broadcaster {
         if let Some(info) = found.info() {
             room = Room::new(self.settings.clone(), info.gen_no, found.heat());
             let resume = found.resume(info);
-            check.taken_over(resume.slot);
+            turn.check.taken_over(resume.slot);
             again.extend(resume.flushes.iter().cloned().map(flush_event));
-            room.handle(Input::Resume(Box::new(resume)), now);
+            room.handle(Input::Resume(Box::new(resume)), turn.now.broadcaster());
         } else {
             room = Room::new(self.settings.clone(), head_gen, head_heat);
-            room.handle(Input::Known(self.store.known()), now);
+            room.handle(Input::Known(self.store.known()), turn.now.broadcaster());
         }
         for (item, _) in &self.accepted {
-            room.handle(Input::Item(item.clone()), now);
+            room.handle(Input::Item(item.clone()), turn.now.broadcaster());
         }
         self.stage = Stage::Up { room: Box::new(room), dies_after: None };
-        again.into_iter().for_each(|it| network.send(Message::Downlink(Box::new(it))));
+        again.into_iter().for_each(|it| turn.network.send(Message::Downlink(Box::new(it))));
     }
 
-    fn drain(&mut self, now: Now, network: &mut Network, check: &mut Check) {
+    fn drain(&mut self, turn: &mut Turn<'_>) {
         while let Stage::Up { room, .. } = &mut self.stage
             && let Some(output) = room.poll()
         {
@@ -199,19 +181,19 @@ impl Broadcaster {
                 Output::WantGen { after, epoch_ms, interval_ms } => {
                     let gen_no = self.store.create_gen(after);
                     let info = GenInfo { gen_no, epoch_ms, interval_ms, layout: 1 };
-                    room.handle(Input::Gen(info), now);
+                    room.handle(Input::Gen(info), turn.now.broadcaster());
                 }
                 Output::Opened(info) => {
                     let GenInfo { gen_no, epoch_ms, interval_ms, .. } = info;
                     let opened = RoomEvent::Opened { gen_no, epoch_ms, interval_ms };
-                    self.publish(opened, now, network, check);
-                    network.send(Message::Open(self.life, info));
+                    self.publish(opened, turn);
+                    turn.network.send(Message::Open(self.life, info));
                 }
-                Output::Flush(flush) => self.publish(flush_event(flush), now, network, check),
+                Output::Flush(flush) => self.publish(flush_event(flush), turn),
                 Output::Fates(told) => {
                     let open = room.open_slot();
                     let fates = told.iter().map(|it| (it.id, it.fate)).collect();
-                    self.publish(RoomEvent::Fates { fates }, now, network, check);
+                    self.publish(RoomEvent::Fates { fates }, turn);
                     for told in told {
                         if is_done(&told.fate, open, &self.pending) {
                             self.done(told.id);
@@ -227,11 +209,11 @@ impl Broadcaster {
                         crc: sealed.crc,
                         is_stored: false,
                     });
-                    network.send(Message::Store(self.life, sealed));
+                    turn.network.send(Message::Store(self.life, sealed));
                 }
                 Output::Heat { heat, gen_no, slot, online } => {
                     let heat = RoomEvent::Heat { heat, gen_no, slot, online };
-                    self.publish(heat, now, network, check);
+                    self.publish(heat, turn);
                 }
                 Output::Deferred(id, _) => self.done(id),
                 // The room is never closed.
@@ -241,30 +223,34 @@ impl Broadcaster {
     }
 
     /// Puts an event on `sealed`, and only then on `downlink`.
-    fn publish(&mut self, event: RoomEvent, now: Now, network: &mut Network, check: &mut Check) {
+    fn publish(&mut self, event: RoomEvent, turn: &mut Turn<'_>) {
         let Stage::Up { dies_after, .. } = &mut self.stage else {
             return;
         };
-        check.published(&event);
+        turn.check.published(&event);
         self.ledger.push(event.clone());
         // At least once: what timed out is published again.
-        if network.chance(5) {
+        if turn.network.chance(5) {
             self.ledger.push(event.clone());
         }
-        network.send(Message::Sealed(Box::new(event.clone())));
+        turn.network.send(Message::Sealed(Box::new(event.clone())));
         match dies_after {
-            Some(0) => return self.die(now, network),
+            Some(0) => return self.die(turn),
             Some(records) => *records -= 1,
             None => {}
         }
-        if network.chance(10) {
-            network.send(Message::Downlink(Box::new(event.clone())));
+        if turn.network.chance(10) {
+            turn.network.send(Message::Downlink(Box::new(event.clone())));
         }
-        network.send(Message::Downlink(Box::new(event)));
+        turn.network.send(Message::Downlink(Box::new(event)));
     }
 
-    /// An item has its fate; its record is committed when all before it are done.
+    /// An item has its fate; its record is committed when all before it are done, unless death
+    /// comes first.
     fn done(&mut self, id: ItemId) {
+        if !self.is_up() {
+            return;
+        }
         for (_, done) in self.accepted.iter_mut().filter(|(it, _)| it.id == id) {
             *done = true;
         }

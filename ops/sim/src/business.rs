@@ -6,8 +6,8 @@ use std::time::Duration;
 use proto::id::ItemId;
 use proto::time::Mono;
 
-use crate::check::Check;
-use crate::network::{Message, Network};
+use crate::network::Message;
+use crate::turn::Turn;
 
 /// A request without an answer is repeated with the same key after this.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -20,32 +20,26 @@ pub(crate) struct Business {
 }
 
 impl Business {
-    /// Somebody pays for a gift.
-    pub(crate) fn sell(&mut self, now: Mono) {
-        self.open.insert(self.gifts, now);
-        self.gifts += 1;
+    /// Somebody pays for gifts.
+    pub(crate) fn sell(&mut self, gifts: u32, now: Mono) {
+        self.open.extend((self.gifts..self.gifts + gifts).map(|key| (key, now)));
+        self.gifts += gifts;
     }
 
-    pub(crate) fn tick(&mut self, now: Mono, network: &mut Network) {
-        for (&key, at) in self.open.iter_mut().filter(|(_, at)| **at <= now) {
-            *at = now + PATIENCE;
+    pub(crate) fn tick(&mut self, turn: &mut Turn<'_>) {
+        for (&key, at) in self.open.iter_mut().filter(|(_, at)| **at <= turn.now.mono) {
+            *at = turn.now.mono + PATIENCE;
             // A request in ten does not arrive, and as many answers.
-            if !network.chance(100) {
-                network.send(Message::Gift(key));
+            if !turn.network.chance(100) {
+                turn.network.send(Message::Gift(key));
             }
         }
     }
 
-    pub(crate) fn receipt(
-        &mut self,
-        key: u32,
-        id: ItemId,
-        network: &mut Network,
-        check: &mut Check,
-    ) {
-        if !network.chance(100) {
+    pub(crate) fn receipt(&mut self, key: u32, id: ItemId, turn: &mut Turn<'_>) {
+        if !turn.network.chance(100) {
             self.open.remove(&key);
-            check.acknowledged(id);
+            turn.check.acknowledged(id);
         }
     }
 

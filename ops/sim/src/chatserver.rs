@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use chatserver_core::gift;
 use chatserver_core::journal::{self, Journal, Open};
-use chatserver_core::judge::Now;
 use chatserver_core::sender::SenderSecret;
 use chatserver_core::shard::{Input, Limits, Output, Shard};
 use proto::control::{Fact, RoomFact};
@@ -15,6 +14,7 @@ use proto::item::{Body, Item, Lane, Role};
 use proto::time::Mono;
 
 use crate::network::{Message, Network};
+use crate::turn::{Now, Turn};
 
 /// How often open entries are looked at.
 const SCAN: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ impl Chatserver {
     pub(crate) fn new(fact: &RoomFact, now: Now) -> Self {
         let limits = Limits { shard: 1, rooms_max: 4, senders_max: 1000, asked_max: 10_000 };
         let mut shard = Shard::new(limits, SenderSecret::new([7; 32]), now.wall);
-        shard.handle(Input::Fact(Fact::Room(fact.clone())), now);
+        shard.handle(Input::Fact(Fact::Room(fact.clone())), now.chatserver());
         Self {
             app: fact.app,
             room: fact.room.clone(),
@@ -46,49 +46,50 @@ impl Chatserver {
         }
     }
 
-    pub(crate) fn uplink(&mut self, entry: UplinkEntry, now: Now, network: &mut Network) {
-        self.shard.handle(Input::Uplink { node: NodeId(1), entry }, now);
-        self.drain(now, network);
+    pub(crate) fn uplink(&mut self, entry: UplinkEntry, turn: &mut Turn<'_>) {
+        self.shard.handle(Input::Uplink { node: NodeId(1), entry }, turn.now.chatserver());
+        self.drain(turn);
     }
 
     /// A gift is written to the journal, then published if the bus has a place, then acknowledged.
-    pub(crate) fn gift(&mut self, key: u32, now: Now, network: &mut Network) {
+    pub(crate) fn gift(&mut self, key: u32, turn: &mut Turn<'_>) {
         let id = gift::id(self.app, &self.room, &key.to_string());
         if self.keys.insert(id) {
             let lane = [Lane::Notice, Lane::HighGift, Lane::LowGift][key as usize % 3];
             let body = Body::Gift { gift_no: key, count: 1, text: String::new() };
-            let (sender, role, at) = (SenderRef(1), Role::Viewer, now.wall);
+            let (sender, role, at) = (SenderRef(1), Role::Viewer, turn.now.wall);
             let item = Item { id, lane, sender, role, at, body };
             let accepted = Accepted { app: self.app, room: self.room.clone(), item };
-            self.open.insert(id, Open { accepted: accepted.clone(), written_at: now.wall });
-            if !network.chance(50) {
-                publish(accepted, network);
+            self.open.insert(id, Open { accepted: accepted.clone(), written_at: turn.now.wall });
+            if !turn.network.chance(50) {
+                publish(accepted, turn.network);
             }
         }
-        network.send(Message::Receipt(key, id));
+        turn.network.send(Message::Receipt(key, id));
     }
 
     /// An event of `sealed`.
-    pub(crate) fn event(&mut self, event: RoomEvent, now: Now, network: &mut Network) {
+    pub(crate) fn event(&mut self, event: RoomEvent, turn: &mut Turn<'_>) {
         let room = self.room.clone();
-        self.journal.handle(journal::Input::Event { room, event: event.clone() }, now);
-        self.shard.handle(Input::Event(event), now);
-        self.drain(now, network);
+        self.journal
+            .handle(journal::Input::Event { room, event: event.clone() }, turn.now.chatserver());
+        self.shard.handle(Input::Event(event), turn.now.chatserver());
+        self.drain(turn);
     }
 
-    pub(crate) fn tick(&mut self, now: Now, network: &mut Network) {
-        if self.scan_at <= now.mono {
-            self.scan_at = now.mono + SCAN;
+    pub(crate) fn tick(&mut self, turn: &mut Turn<'_>) {
+        if self.scan_at <= turn.now.mono {
+            self.scan_at = turn.now.mono + SCAN;
             let open = self.open.values().cloned().collect();
-            self.journal.handle(journal::Input::Scan(open), now);
+            self.journal.handle(journal::Input::Scan(open), turn.now.chatserver());
         }
-        if self.journal.deadline().is_some_and(|it| it <= now.mono) {
-            self.journal.tick(now);
+        if self.journal.deadline().is_some_and(|it| it <= turn.now.mono) {
+            self.journal.tick(turn.now.chatserver());
         }
-        if self.shard.deadline().is_some_and(|it| it <= now.mono) {
-            self.shard.tick(now);
+        if self.shard.deadline().is_some_and(|it| it <= turn.now.mono) {
+            self.shard.tick(turn.now.chatserver());
         }
-        self.drain(now, network);
+        self.drain(turn);
     }
 
     /// Whether every gift was shown and is kept.
@@ -96,10 +97,10 @@ impl Chatserver {
         self.open.is_empty()
     }
 
-    fn drain(&mut self, now: Now, network: &mut Network) {
+    fn drain(&mut self, turn: &mut Turn<'_>) {
         while let Some(output) = self.journal.poll() {
             match output {
-                journal::Output::Republish(accepted) => publish(accepted, network),
+                journal::Output::Republish(accepted) => publish(accepted, turn.network),
                 journal::Output::Forget { id, .. } => drop(self.open.remove(&id)),
             }
         }
@@ -107,14 +108,14 @@ impl Chatserver {
             match output {
                 Output::Publish(accepted) => {
                     let id = accepted.item.id;
-                    if network.chance(20) {
-                        self.shard.handle(Input::Busy(id), now);
+                    if turn.network.chance(20) {
+                        self.shard.handle(Input::Busy(id), turn.now.chatserver());
                         continue;
                     }
-                    publish(accepted, network);
-                    self.shard.handle(Input::Published(id), now);
+                    publish(accepted, turn.network);
+                    self.shard.handle(Input::Published(id), turn.now.chatserver());
                 }
-                Output::Reply { reply, .. } => network.send(Message::Reply(reply)),
+                Output::Reply { reply, .. } => turn.network.send(Message::Reply(reply)),
             }
         }
     }

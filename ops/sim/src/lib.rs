@@ -7,11 +7,13 @@
 
 mod broadcaster;
 mod business;
+mod chance;
 mod chatserver;
 mod check;
 mod link;
 mod network;
 mod store;
+mod turn;
 mod viewer;
 mod world;
 

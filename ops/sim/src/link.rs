@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use link_core::Now;
 use link_core::bucket::Rate;
 use link_core::entry::{Entry, enter};
 use link_core::framing::Framing;
@@ -18,7 +17,8 @@ use proto::frame::{Ack, Batch, Control, Downlink, Join, JoinOutcome, Joined, Pat
 use proto::id::{AppId, RoomId, SessionId, ViewerId};
 use proto::item::Role;
 
-use crate::network::{ConnNo, Message, Network, ViewerNo, session_of, viewer_of};
+use crate::network::{ConnNo, Message, ViewerNo, session_of, viewer_of};
+use crate::turn::Turn;
 
 struct Seat {
     viewer: ViewerNo,
@@ -68,18 +68,17 @@ impl Link {
         &mut self,
         (viewer, conn): (ViewerNo, ConnNo),
         frame: bytes::Bytes,
-        now: Now,
-        network: &mut Network,
+        turn: &mut Turn<'_>,
     ) {
         let id = session_of(viewer, conn);
         self.seats.entry(id).or_insert_with(|| Seat {
             viewer,
             conn,
-            session: Session::new(id, Arc::clone(&self.limits), now.mono, now.mono),
+            session: Session::new(id, Arc::clone(&self.limits), turn.now.mono, turn.now.mono),
             outbox: Outbox::new(Framing::Stream, 256 * 1024),
             news: None,
         });
-        self.feed(id, Input::Frame(frame), now, network);
+        self.feed(id, Input::Frame(frame), turn);
     }
 
     pub(crate) fn hangup(&mut self, viewer: ViewerNo, conn: ConnNo) {
@@ -88,11 +87,11 @@ impl Link {
         self.hub.depart(id);
     }
 
-    pub(crate) fn reply(&mut self, reply: &Reply, network: &mut Network) {
+    pub(crate) fn reply(&mut self, reply: &Reply, turn: &mut Turn<'_>) {
         match *reply {
             Reply::Ack { session, cid, outcome } => {
                 self.send(session, &Downlink::Ack(Ack { cid, outcome }));
-                self.write(session, network);
+                self.write(session, turn);
             }
             Reply::Close { .. } => {}
         }
@@ -104,31 +103,31 @@ impl Link {
         }
     }
 
-    pub(crate) fn event(&mut self, event: RoomEvent, now: Now, network: &mut Network) {
+    pub(crate) fn event(&mut self, event: RoomEvent, turn: &mut Turn<'_>) {
         let room = self.room.clone();
         match event {
             RoomEvent::Flush { gen_no, slot, part, items, .. } => {
-                self.ring.flush(Batch { room, gen_no, slot, part, items }, now.mono);
+                self.ring.flush(Batch { room, gen_no, slot, part, items }, turn.now.mono);
             }
             RoomEvent::Seal { gen_no, slot, items, crc } => {
-                self.ring.seal(Seal { room, gen_no, slot, items, crc }, now.mono);
+                self.ring.seal(Seal { room, gen_no, slot, items, crc }, turn.now.mono);
             }
             RoomEvent::Heat { heat, gen_no, slot, .. } => {
-                self.ring.switch(Switch { heat, gen_no, slot }, now.mono);
+                self.ring.switch(Switch { heat, gen_no, slot }, turn.now.mono);
             }
             RoomEvent::Opened { .. } | RoomEvent::Fates { .. } => {}
         }
         let ids: Vec<SessionId> = self.seats.keys().copied().collect();
         for id in ids {
-            self.write(id, network);
+            self.write(id, turn);
         }
     }
 
-    fn feed(&mut self, id: SessionId, input: Input, now: Now, network: &mut Network) {
+    fn feed(&mut self, id: SessionId, input: Input, turn: &mut Turn<'_>) {
         let mut input = Some(input);
         while let Some(seat) = self.seats.get_mut(&id) {
             if let Some(input) = input.take() {
-                seat.session.handle(input, now);
+                seat.session.handle(input, turn.now.link());
             }
             let Some(output) = seat.session.poll() else {
                 break;
@@ -140,13 +139,13 @@ impl Link {
                 }
                 Output::Join(join) => input = Some(Input::Joined(self.join(id, &join))),
                 Output::Leave(room) => drop(self.hub.leave(id, &room)),
-                Output::Publish(entry) => network.send(Message::Uplink(entry)),
+                Output::Publish(entry) => turn.network.send(Message::Uplink(entry)),
                 Output::Report(_) => {}
                 Output::Close(_) => {
-                    self.write(id, network);
+                    self.write(id, turn);
                     let (viewer, conn) = (self.seats[&id].viewer, self.seats[&id].conn);
                     self.hangup(viewer, conn);
-                    network.send(Message::Dropped(viewer, conn));
+                    turn.network.send(Message::Dropped(viewer, conn));
                     return;
                 }
             }
@@ -154,7 +153,7 @@ impl Link {
         if let Some(news) = self.seats.get_mut(&id).and_then(|it| it.news.take()) {
             self.send(id, &Downlink::Control(news));
         }
-        self.write(id, network);
+        self.write(id, turn);
     }
 
     fn grant(&self, viewer: ViewerNo) -> Grant {
@@ -192,7 +191,7 @@ impl Link {
         Joined { room: join.room.clone(), outcome }
     }
 
-    fn write(&mut self, id: SessionId, network: &mut Network) {
+    fn write(&mut self, id: SessionId, turn: &mut Turn<'_>) {
         let Some(seat) = self.seats.get_mut(&id) else {
             return;
         };
@@ -200,7 +199,7 @@ impl Link {
         seat.outbox.take_own(&mut out);
         while seat.outbox.take(&self.ring, &mut out).expect("the world's links are fast").more {}
         for bytes in out {
-            network.send(Message::Down(seat.viewer, seat.conn, bytes));
+            turn.network.send(Message::Down(seat.viewer, seat.conn, bytes));
         }
     }
 }

@@ -115,8 +115,7 @@ impl Network {
             Message::Accepted(_) => (Way::Accepted, 1..20),
             Message::Sealed(_) => (Way::Sealed, 1..20),
             Message::Downlink(_) => (Way::Downlink, 1..20),
-            Message::Open(life, _) => (Way::Store(*life), 5..100),
-            Message::Store(life, _) => (Way::Store(*life), 5..100),
+            Message::Open(life, _) | Message::Store(life, ..) => (Way::Store(*life), 5..100),
             Message::Ask(..) | Message::Answer(..) => (Way::Question(self.sent), 5..80),
         };
         let arrival = Mono(self.now.0 + self.draw(delay_ms));

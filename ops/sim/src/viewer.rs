@@ -17,9 +17,9 @@ use sdk_core::poll::{Draws, Miss};
 use sdk_core::room::{Input, Limits, Output, Room};
 use sdk_core::server_clock::ServerClock;
 
-use crate::check::Check;
 use crate::network::{ConnNo, Message, Network, ViewerNo};
 use crate::store::{Answer, Question};
+use crate::turn::Turn;
 
 /// How often a viewer asks what time it is.
 const HEARTBEAT: Duration = Duration::from_secs(25);
@@ -35,13 +35,17 @@ pub(crate) struct Habit {
 }
 
 impl Habit {
-    pub(crate) const ALL: [Self; 5] = [
+    const ALL: [Self; 5] = [
         Self { path: Path::Push, tier: Tier::Full },
         Self { path: Path::Segments, tier: Tier::Full },
         Self { path: Path::Auto, tier: Tier::Full },
         Self { path: Path::Segments, tier: Tier::Lite },
         Self { path: Path::Auto, tier: Tier::Lite },
     ];
+
+    pub(crate) const fn of(viewer: ViewerNo) -> Self {
+        Self::ALL[viewer % Self::ALL.len()]
+    }
 }
 
 pub(crate) struct Viewer {
@@ -93,43 +97,30 @@ impl Viewer {
         self.is_connected
     }
 
-    pub(crate) fn say(&mut self, text: String, network: &mut Network, check: &mut Check) {
+    pub(crate) fn say(&mut self, text: String, turn: &mut Turn<'_>) {
         self.next_cid += 1;
         let cid = Cid(self.next_cid);
-        check.said(self.number, cid);
+        turn.check.said(self.number, cid);
         let (room, style) = (self.room_id.clone(), Style::default());
-        self.send(&Uplink::Comment(Comment { cid, room, text, style, media_ms: None }), network);
+        self.send(&Uplink::Comment(Comment { cid, room, text, style, media_ms: None }), turn);
     }
 
     /// The connection breaks; what is on its way to the viewer is lost.
-    pub(crate) fn hang_up(
-        &mut self,
-        now: Mono,
-        away: Duration,
-        network: &mut Network,
-        check: &mut Check,
-    ) {
-        network.send(Message::Hangup(self.number, self.conn));
-        self.dropped(self.conn, now, away, check);
+    pub(crate) fn hang_up(&mut self, away: Duration, turn: &mut Turn<'_>) {
+        turn.network.send(Message::Hangup(self.number, self.conn));
+        self.dropped(self.conn, away, turn);
     }
 
-    pub(crate) fn dropped(&mut self, conn: ConnNo, now: Mono, away: Duration, check: &mut Check) {
+    pub(crate) fn dropped(&mut self, conn: ConnNo, away: Duration, turn: &mut Turn<'_>) {
         if conn == self.conn && self.is_connected {
             self.is_connected = false;
-            self.connect_at = now + away;
-            self.room.handle(Input::Disconnected, now + self.ahead);
-            check.left(self.number);
+            self.connect_at = turn.now.mono + away;
+            self.room.handle(Input::Disconnected, self.local(turn));
+            turn.check.left(self.number);
         }
     }
 
-    pub(crate) fn bytes(
-        &mut self,
-        conn: ConnNo,
-        bytes: &Bytes,
-        now: Mono,
-        network: &mut Network,
-        check: &mut Check,
-    ) {
+    pub(crate) fn bytes(&mut self, conn: ConnNo, bytes: &Bytes, turn: &mut Turn<'_>) {
         if conn != self.conn || !self.is_connected {
             return;
         }
@@ -142,28 +133,21 @@ impl Viewer {
             self.received.advance(4);
             let frame = self.received.split_to(length);
             let frame = Downlink::decode(&frame).expect("a link sends frames that decode");
-            self.frame(frame, now, check);
-            self.drain(network, check);
+            self.frame(frame, turn);
+            self.drain(turn);
         }
     }
 
     /// The origin's answer.
-    pub(crate) fn answered(
-        &mut self,
-        question: Question,
-        answer: Answer,
-        now: Mono,
-        network: &mut Network,
-        check: &mut Check,
-    ) {
-        let draw = network.rng.random();
+    pub(crate) fn answered(&mut self, question: Question, answer: Answer, turn: &mut Turn<'_>) {
+        let draw = turn.network.rng.random();
         let input = match (question, answer) {
             (Question::Fetch { tries, gen_no, slot, tier }, Answer::Not(_))
                 if tries + 1 < FETCHES_MAX =>
             {
                 let tries = tries + 1;
                 let again = Question::Fetch { tries, gen_no, slot, tier };
-                return self.retries.push_back((now + FETCH_WAIT, again));
+                return self.retries.push_back((turn.now.mono + FETCH_WAIT, again));
             }
             (Question::Fetch { gen_no, slot, .. }, Answer::Segment(segment)) => {
                 Input::Fetched { gen_no, slot, segment: Some(Box::new(segment)) }
@@ -172,75 +156,75 @@ impl Viewer {
                 Input::Fetched { gen_no, slot, segment: None }
             }
             (_, Answer::Head(head)) => {
-                self.learn_time(head.now_ms, now);
+                self.learn_time(head.now_ms, turn);
                 Input::Head(Box::new(head))
             }
             (_, Answer::Segment(segment)) => {
-                self.learn_time(segment.header.now_ms, now);
+                self.learn_time(segment.header.now_ms, turn);
                 Input::Polled(Box::new(segment))
             }
             (_, Answer::Not(why)) => Input::Missed { why, draw },
         };
-        self.room.handle(input, now + self.ahead);
-        self.drain(network, check);
+        self.room.handle(input, self.local(turn));
+        self.drain(turn);
     }
 
-    pub(crate) fn tick(&mut self, now: Mono, network: &mut Network, check: &mut Check) {
-        if !self.is_connected && now >= self.connect_at {
-            self.connect(now, network);
+    pub(crate) fn tick(&mut self, turn: &mut Turn<'_>) {
+        if !self.is_connected && turn.now.mono >= self.connect_at {
+            self.connect(turn);
         }
-        if self.is_connected && now >= self.ping_at {
-            self.ping_at = now + HEARTBEAT;
-            self.send(&Uplink::Ping { nonce: 0 }, network);
+        if self.is_connected && turn.now.mono >= self.ping_at {
+            self.ping_at = turn.now.mono + HEARTBEAT;
+            self.send(&Uplink::Ping { nonce: 0 }, turn);
         }
-        while let Some((_, question)) = self.retries.pop_front_if(|(at, _)| *at <= now) {
-            network.send(Message::Ask(self.number, question));
+        while let Some((_, question)) = self.retries.pop_front_if(|(at, _)| *at <= turn.now.mono) {
+            turn.network.send(Message::Ask(self.number, question));
         }
-        let local = now + self.ahead;
+        let local = self.local(turn);
         if self.room.deadline().is_some_and(|it| it <= local) {
             self.room.tick(local);
-            self.drain(network, check);
+            self.drain(turn);
         }
     }
 
-    fn drain(&mut self, network: &mut Network, check: &mut Check) {
+    fn drain(&mut self, turn: &mut Turn<'_>) {
         let tier = self.tier;
         while let Some(output) = self.room.poll() {
             let question = match output {
                 Output::Tell(merge::Output::Show(shown)) => {
-                    check.shown(self.number, &shown.item, shown.place);
+                    turn.check.shown(self.number, &shown.item, shown.place);
                     continue;
                 }
                 Output::Tell(merge::Output::Gap { from, to, .. }) => {
-                    check.gap(self.number, from, to);
+                    turn.check.gap(self.number, from, to);
                     continue;
                 }
                 Output::Tell(merge::Output::Recall(_) | merge::Output::Fetch { .. }) => continue,
                 Output::Join => {
-                    self.send(&Uplink::Join(self.room.join()), network);
+                    self.send(&Uplink::Join(self.room.join()), turn);
                     continue;
                 }
                 Output::Head { .. } => Question::Head,
                 Output::Poll { gen_no, slot, tier, attempt } => {
                     let question = Question::Poll { gen_no, slot, tier };
                     // Some fail once; what fails twice is lost, and rightly so.
-                    if attempt == 0 && network.chance(20) {
+                    if attempt == 0 && turn.network.chance(20) {
                         let failed = Box::new(Answer::Not(Miss::Failed));
-                        network.send(Message::Answer(self.number, question, failed));
+                        turn.network.send(Message::Answer(self.number, question, failed));
                         continue;
                     }
                     question
                 }
                 Output::Fetch { gen_no, slot } => Question::Fetch { gen_no, slot, tier, tries: 0 },
             };
-            network.send(Message::Ask(self.number, question));
+            turn.network.send(Message::Ask(self.number, question));
         }
     }
 
-    fn connect(&mut self, now: Mono, network: &mut Network) {
+    fn connect(&mut self, turn: &mut Turn<'_>) {
         self.conn += 1;
         self.is_connected = true;
-        self.ping_at = now + HEARTBEAT;
+        self.ping_at = turn.now.mono + HEARTBEAT;
         self.received.clear();
         let hello = Hello {
             sdk: "sim".to_owned(),
@@ -257,13 +241,13 @@ impl Viewer {
             device: None,
             joins: vec![self.room.join()],
         };
-        self.send(&Uplink::Hello(hello), network);
-        self.send(&Uplink::Login(login), network);
+        self.send(&Uplink::Hello(hello), turn);
+        self.send(&Uplink::Login(login), turn);
     }
 
-    fn frame(&mut self, frame: Downlink, now: Mono, check: &mut Check) {
+    fn frame(&mut self, frame: Downlink, turn: &mut Turn<'_>) {
         let input = match frame {
-            Downlink::Welcome(welcome) => return self.learn_time(welcome.server_ms, now),
+            Downlink::Welcome(welcome) => return self.learn_time(welcome.server_ms, turn),
             Downlink::LoginOk(mut login) => match login.rooms.pop() {
                 Some(joined) => Input::Joined(joined.outcome),
                 None => return,
@@ -275,25 +259,30 @@ impl Viewer {
             Downlink::Control(Control::Heat { heat, gen_no, slot, .. }) => {
                 Input::Heat { heat, gen_no, slot }
             }
-            Downlink::Ack(ack) => return check.acked(self.number, ack),
+            Downlink::Ack(ack) => return turn.check.acked(self.number, ack),
             Downlink::Refused(_) | Downlink::Close(_) => {
-                return self.dropped(self.conn, now, FETCH_WAIT, check);
+                return self.dropped(self.conn, FETCH_WAIT, turn);
             }
-            Downlink::Pong { server_ms, .. } => return self.learn_time(server_ms, now),
+            Downlink::Pong { server_ms, .. } => return self.learn_time(server_ms, turn),
             Downlink::Control(_) => return,
         };
-        self.room.handle(input, now + self.ahead);
+        self.room.handle(input, self.local(turn));
     }
 
-    fn learn_time(&mut self, said: Wall, now: Mono) {
-        let local = now + self.ahead;
+    fn learn_time(&mut self, said: Wall, turn: &Turn<'_>) {
+        let local = self.local(turn);
         self.server_clock.sample(said, local);
         if let Some(offset) = self.server_clock.offset() {
             self.room.handle(Input::Clock(offset), local);
         }
     }
 
-    fn send(&self, frame: &Uplink, network: &mut Network) {
-        network.send(Message::Up(self.number, self.conn, frame.encode()));
+    /// What the device's clock shows.
+    fn local(&self, turn: &Turn<'_>) -> Mono {
+        turn.now.mono + self.ahead
+    }
+
+    fn send(&self, frame: &Uplink, turn: &mut Turn<'_>) {
+        turn.network.send(Message::Up(self.number, self.conn, frame.encode()));
     }
 }

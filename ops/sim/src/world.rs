@@ -1,4 +1,4 @@
-//! The world's clock, its order of events, and what happens to it by chance.
+//! The world's clock and its order of events.
 
 use std::time::Duration;
 
@@ -13,22 +13,19 @@ use crate::chatserver::Chatserver;
 use crate::check::{Broken, Check};
 use crate::link::Link;
 use crate::network::{Message, Network};
+use crate::turn::{Now, Turn};
 use crate::viewer::{Habit, Viewer};
 
 /// Time moves in steps of this.
-const STEP_MS: u64 = 5;
+pub(crate) const STEP_MS: u32 = 5;
 /// The wall clock at the world's beginning.
 const BEGINNING: Wall = Wall(1_800_000_000_123);
 /// Viewers come within this time.
 const ARRIVALS_MS: u64 = 500;
-/// From then on things happen: every viewer has reached the room.
+/// From then on things happen: every viewer is in the room.
 const QUIET: Duration = Duration::from_secs(3);
-/// After the last comment, so much time is left to deliver everything.
+/// After the last thing happened, so much time is left to deliver everything.
 const DRAIN: Duration = Duration::from_secs(40);
-/// Every so often the room fills or empties, so that its heat changes.
-const TIDE_MS: u64 = 12_000;
-/// Comments that each viewer sends in a burst.
-const BURST: u32 = 25;
 /// Items that the room shows a second.
 const ITEMS_PER_S: u32 = 50;
 
@@ -60,7 +57,7 @@ pub struct Outcome {
     pub sealed: usize,
     /// Items that were given up.
     pub shed: usize,
-    /// Gifts among those that were shown.
+    /// Gifts that were acknowledged.
     pub gifts: usize,
     /// Connections that broke.
     pub breaks: usize,
@@ -70,55 +67,53 @@ pub struct Outcome {
     pub steps: usize,
 }
 
-struct World {
-    now: Mono,
-    /// The wall clock at `Mono(0)`; it is stepped.
-    origin: Wall,
-    network: Network,
-    business: Business,
-    chatserver: Chatserver,
-    broadcaster: Broadcaster,
-    link: Link,
-    viewers: Vec<Viewer>,
-    check: Check,
-    breaks: usize,
-    deaths: usize,
-    steps: usize,
+pub(crate) struct World {
+    pub(crate) mono: Mono,
+    /// What the wall clock showed at `Mono(0)`, by what it shows now.
+    pub(crate) origin: Wall,
+    pub(crate) network: Network,
+    pub(crate) business: Business,
+    pub(crate) chatserver: Chatserver,
+    pub(crate) broadcaster: Broadcaster,
+    pub(crate) link: Link,
+    pub(crate) viewers: Vec<Viewer>,
+    pub(crate) check: Check,
+    pub(crate) breaks: usize,
+    pub(crate) deaths: usize,
+    pub(crate) steps: usize,
 }
 
 /// Runs a world from a seed.
 #[must_use]
 pub fn run(seed: u64, plan: Plan) -> Outcome {
-    let mut world = World::new(seed, plan);
+    let mut world = World::new(seed, plan.viewers);
     let begin = Mono(ARRIVALS_MS) + QUIET;
     let end = begin + plan.length;
-    while world.now < end + DRAIN {
-        world.now = world.now + Duration::from_millis(STEP_MS);
+    while world.mono < end + DRAIN {
+        world.mono.0 += u64::from(STEP_MS);
         world.deliver();
         world.tick();
-        if world.now > begin && world.now < end {
-            world.live(plan);
+        if world.mono > begin && world.mono < end {
+            world.live(plan.comments_per_s);
         }
     }
-    world.close(plan)
+    world.close()
 }
 
 impl World {
-    fn new(seed: u64, plan: Plan) -> Self {
+    fn new(seed: u64, viewers: usize) -> Self {
         let fact = fact();
         let mut network = Network::new(seed);
-        let viewers = (0..plan.viewers).map(|number| {
-            let habit = Habit::ALL[number % Habit::ALL.len()];
+        let viewers = (0..viewers).map(|number| {
             let connect_at = Mono(network.draw(0..ARRIVALS_MS));
-            Viewer::new(number, fact.room.clone(), habit, connect_at, &mut network)
+            Viewer::new(number, fact.room.clone(), Habit::of(number), connect_at, &mut network)
         });
         let viewers = viewers.collect();
-        let now = Now { mono: Mono(0), wall: BEGINNING };
         Self {
-            now: now.mono,
+            mono: Mono(0),
             origin: BEGINNING,
             business: Business::default(),
-            chatserver: Chatserver::new(&fact, now.chatserver()),
+            chatserver: Chatserver::new(&fact, Now { mono: Mono(0), wall: BEGINNING }),
             broadcaster: Broadcaster::new(&fact),
             link: Link::new(&fact),
             network,
@@ -130,51 +125,44 @@ impl World {
         }
     }
 
-    fn now(&self) -> Now {
-        Now { mono: self.now, wall: self.origin + self.now.since(Mono(0)) }
+    pub(crate) fn now(&self) -> Now {
+        Now { mono: self.mono, wall: self.origin + self.mono.since(Mono(0)) }
     }
 
     fn deliver(&mut self) {
         let now = self.now();
-        while let Some(message) = self.network.arrived(self.now) {
-            let Self { network, check, viewers, link, chatserver, broadcaster, .. } = self;
+        let Self { network, check, viewers, link, chatserver, broadcaster, business, .. } = self;
+        let mut turn = Turn { now, network, check };
+        let turn = &mut turn;
+        while let Some(message) = turn.network.arrived(now.mono) {
             match message {
-                Message::Up(viewer, conn, frame) => {
-                    link.frame((viewer, conn), frame, now.link(), network);
-                }
+                Message::Up(viewer, conn, frame) => link.frame((viewer, conn), frame, turn),
                 Message::Hangup(viewer, conn) => link.hangup(viewer, conn),
-                Message::Down(viewer, conn, bytes) => {
-                    viewers[viewer].bytes(conn, &bytes, now.mono, network, check);
-                }
+                Message::Down(viewer, conn, bytes) => viewers[viewer].bytes(conn, &bytes, turn),
                 Message::Dropped(viewer, conn) => {
-                    viewers[viewer].dropped(conn, now.mono, Duration::from_secs(1), check);
+                    viewers[viewer].dropped(conn, Duration::from_secs(1), turn);
                 }
                 Message::Uplink(entry) => {
                     // At least once: the bus may hand on a record again.
-                    if network.chance(10) {
-                        chatserver.uplink(entry.clone(), now.chatserver(), network);
+                    if turn.network.chance(10) {
+                        chatserver.uplink(entry.clone(), turn);
                     }
-                    chatserver.uplink(entry, now.chatserver(), network);
+                    chatserver.uplink(entry, turn);
                 }
-                Message::Reply(reply) => link.reply(&reply, network),
-                Message::Gift(key) => chatserver.gift(key, now.chatserver(), network),
-                Message::Receipt(key, id) => self.business.receipt(key, id, network, check),
-                Message::Accepted(accepted) => {
-                    check.admitted(accepted.item.id);
-                    broadcaster.accept(accepted.item, now.broadcaster(), network, check);
-                }
-                Message::Sealed(event) => chatserver.event(*event, now.chatserver(), network),
-                Message::Downlink(event) => link.event(*event, now.link(), network),
+                Message::Reply(reply) => link.reply(&reply, turn),
+                Message::Gift(key) => chatserver.gift(key, turn),
+                Message::Receipt(key, id) => business.receipt(key, id, turn),
+                Message::Accepted(accepted) => broadcaster.accept(accepted.item, turn),
+                Message::Sealed(event) => chatserver.event(*event, turn),
+                Message::Downlink(event) => link.event(*event, turn),
                 Message::Open(_, info) => broadcaster.store.open(info),
-                Message::Store(life, sealed) => {
-                    broadcaster.store(life, *sealed, now.broadcaster(), network, check);
-                }
+                Message::Store(life, sealed) => broadcaster.store(life, *sealed, turn),
                 Message::Ask(viewer, question) => {
                     let answer = Box::new(broadcaster.store.answer(question));
-                    network.send(Message::Answer(viewer, question, answer));
+                    turn.network.send(Message::Answer(viewer, question, answer));
                 }
                 Message::Answer(viewer, question, answer) => {
-                    viewers[viewer].answered(question, *answer, now.mono, network, check);
+                    viewers[viewer].answered(question, *answer, turn);
                 }
             }
         }
@@ -182,111 +170,28 @@ impl World {
 
     fn tick(&mut self) {
         let now = self.now();
-        self.business.tick(now.mono, &mut self.network);
-        self.chatserver.tick(now.chatserver(), &mut self.network);
-        self.broadcaster.tick(now.broadcaster(), &mut self.network, &mut self.check);
-        for viewer in &mut self.viewers {
-            viewer.tick(now.mono, &mut self.network, &mut self.check);
+        let Self { network, check, viewers, chatserver, broadcaster, business, .. } = self;
+        let mut turn = Turn { now, network, check };
+        business.tick(&mut turn);
+        chatserver.tick(&mut turn);
+        broadcaster.tick(&mut turn);
+        for viewer in viewers {
+            viewer.tick(&mut turn);
         }
     }
 
-    /// Viewers talk and pay, connections break, the room fills and empties, broadcasters die,
-    /// clocks are set.
-    fn live(&mut self, plan: Plan) {
-        let per_step = |per_s: u32| per_s * u32::try_from(STEP_MS).unwrap_or(1);
-        if self.network.chance(per_step(plan.comments_per_s)) {
-            let number = self.someone();
-            self.talk(number, 1);
-        }
-        if self.network.chance(per_step(2)) {
-            self.business.sell(self.now);
-        }
-        if self.network.chance(2) {
-            self.break_connection();
-        }
-        if self.now.0.is_multiple_of(500) {
-            self.turn_tide();
-        }
-        // Once or twice in a run of 8,000 steps.
-        match self.network.draw(0..6_000) {
-            0 => (0..self.viewers.len()).for_each(|it| self.talk(it, BURST)),
-            1 => {
-                for _ in 0..60 {
-                    self.business.sell(self.now);
-                }
-            }
-            2 | 3 => self.kill_broadcaster(),
-            4 => self.step_clock(),
-            _ => {}
-        }
-    }
-
-    fn someone(&mut self) -> usize {
-        usize::try_from(self.network.draw(0..self.viewers.len() as u64)).unwrap_or(0)
-    }
-
-    fn talk(&mut self, number: usize, comments: u32) {
-        let viewer = &mut self.viewers[number];
-        for _ in 0..comments {
-            if viewer.is_connected() {
-                let text = format!("comment {}", self.network.draw(0..1000));
-                viewer.say(text, &mut self.network, &mut self.check);
-            }
-        }
-    }
-
-    fn break_connection(&mut self) {
-        let number = self.someone();
-        let away = Duration::from_millis(self.network.draw(10..4000));
-        let viewer = &mut self.viewers[number];
-        if viewer.is_connected() {
-            viewer.hang_up(self.now, away, &mut self.network, &mut self.check);
-            self.breaks += 1;
-        }
-    }
-
-    fn turn_tide(&mut self) {
-        let is_flood = (self.now.0 / TIDE_MS) % 2 == 1;
-        let now = self.now().broadcaster();
-        let sessions = if is_flood { 5000 } else { 12 };
-        self.broadcaster.gauge(sessions, now, &mut self.network, &mut self.check);
-    }
-
-    /// One time in four the broadcaster takes `sealed` with it.
-    fn kill_broadcaster(&mut self) {
-        if self.broadcaster.is_up() {
-            self.deaths += 1;
-            if self.network.chance(250) {
-                let now = self.now().broadcaster();
-                self.broadcaster.lose_ledger(now, &mut self.network, &mut self.check);
-            } else {
-                self.broadcaster.kill(&mut self.network);
-            }
-        }
-    }
-
-    /// The servers' wall clock is set: often by little, sometimes beyond what a gen survives.
-    fn step_clock(&mut self) {
-        let most_ms = if self.network.chance(250) { 90_000 } else { 5000 };
-        let step = Duration::from_millis(self.network.draw(1..most_ms));
-        self.origin =
-            if self.network.chance(500) { self.origin + step } else { self.origin - step };
-        self.steps += 1;
-    }
-
-    fn close(mut self, plan: Plan) -> Outcome {
+    fn close(self) -> Outcome {
+        let Self { mut check, breaks, deaths, steps, .. } = self;
         let idle = [
             (self.business.is_idle(), "the business server"),
             (self.chatserver.is_idle(), "the journal"),
             (self.broadcaster.is_idle(), "the broadcaster"),
         ];
         for (_, what) in idle.into_iter().filter(|(is_idle, _)| !is_idle) {
-            self.check.unfinished(what);
+            check.unfinished(what);
         }
-        let Self { check, breaks, deaths, steps, .. } = self;
         let (sealed, shed, gifts) = (check.sealed(), check.shed(), check.gifts());
-        let tiers: Vec<Tier> =
-            Habit::ALL.iter().map(|it| it.tier).cycle().take(plan.viewers).collect();
+        let tiers: Vec<Tier> = (0..self.viewers.len()).map(|it| Habit::of(it).tier).collect();
         let (broken, hash) = check.close(&tiers, &self.broadcaster.store);
         Outcome { broken, hash, sealed, shed, gifts, breaks, deaths, steps }
     }
@@ -304,27 +209,6 @@ fn fact() -> RoomFact {
     };
     let room = RoomId::parse("sim").expect("letters are a room");
     RoomFact { app: AppId(1), room, version: 1, open: true, settings }
-}
-
-/// One moment, in the words of each core.
-#[derive(Clone, Copy)]
-struct Now {
-    mono: Mono,
-    wall: Wall,
-}
-
-impl Now {
-    const fn chatserver(self) -> chatserver_core::judge::Now {
-        chatserver_core::judge::Now { mono: self.mono, wall: self.wall }
-    }
-
-    const fn broadcaster(self) -> broadcaster_core::Now {
-        broadcaster_core::Now { mono: self.mono, wall: self.wall }
-    }
-
-    const fn link(self) -> link_core::Now {
-        link_core::Now { mono: self.mono, wall: self.wall }
-    }
 }
 
 #[cfg(test)]
