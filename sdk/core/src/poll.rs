@@ -4,11 +4,13 @@
 //! fixed for this client, so that viewers do not all ask in the same millisecond. One retry on the
 //! next base, then the next slot; after three slots given up the machine waits 1–30 s and reads the
 //! head again. A file that is not there is the head's to explain: not sealed yet, gone, or another
-//! gen. The server's numbers are taken over from every answer.
+//! gen; a gen is read to its end before the next one. The server's numbers are taken over from every
+//! answer.
 //!
 //! The machine asks for one thing at a time and waits for its answer.
 
 mod judge;
+mod miss;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -30,11 +32,6 @@ pub const CATCH_UP_SLOTS_MAX: u64 = 60;
 const SETTLE_MS: f64 = 200.0;
 /// On top of it, by this client's draw.
 const SETTLE_SPREAD_MS: f64 = 100.0;
-/// After "not there yet": caches keep that answer for one second.
-const NOT_YET_WAIT: Duration = Duration::from_millis(1_000);
-/// Shortest and longest wait after failures.
-const BACK_OFF_MIN: Duration = Duration::from_secs(1);
-const BACK_OFF_MAX: Duration = Duration::from_secs(30);
 /// A silence after which the head is read, if the next slot is still ahead by this client's idea of
 /// the server's clock; three intervals, if that is longer.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -338,7 +335,7 @@ impl Poll {
 
     /// Goes on behind the current slot.
     fn advance(&mut self) {
-        self.attempt = 0;
+        (self.attempt, self.is_gone) = (0, false);
         self.head_is_fresh = false;
         self.stage = Stage::Slot;
         let slot = self.next;
@@ -360,59 +357,12 @@ impl Poll {
         self.timeline = Some(GenInfo { interval_ms, ..timeline });
         self.next = slot;
         self.is_over = false;
-        self.attempt = 0;
+        (self.attempt, self.is_gone) = (0, false);
         self.stage = Stage::Slot;
-    }
-
-    fn missed(&mut self, why: Miss, now: Mono, draw: f64) {
-        match self.stage {
-            Stage::HeadAsked => {
-                self.head_attempt = self.head_attempt.saturating_add(1);
-                self.wait(now, draw);
-            }
-            Stage::SlotAsked => self.slot_missed(why, now, draw),
-            Stage::Stopped | Stage::Head | Stage::Slot => {}
-        }
-    }
-
-    fn slot_missed(&mut self, why: Miss, now: Mono, draw: f64) {
-        self.attempt = self.attempt.saturating_add(1);
-        self.is_gone = why == Miss::Gone;
-        match (why, self.attempt) {
-            (Miss::Failed, 1) => self.stage = Stage::Slot,
-            (Miss::NotYet | Miss::Gone, _) if self.is_over => self.stage = Stage::Head,
-            (Miss::NotYet, 1) => {
-                self.stage = Stage::Slot;
-                self.not_before = now + NOT_YET_WAIT;
-            }
-            (Miss::NotYet, 2) | (Miss::Gone, ..3) => self.stage = Stage::Head,
-            (Miss::Failed | Miss::NotYet | Miss::Gone, _) => self.give_up(now, draw),
-        }
-    }
-
-    /// The current slot will not come.
-    fn give_up(&mut self, now: Mono, draw: f64) {
-        if let Some(timeline) = self.timeline {
-            self.tell_lost((timeline.gen_no, self.next));
-        }
-        self.misses = self.misses.saturating_add(1);
-        self.advance();
-        if self.misses >= MISSES_MAX && self.stage == Stage::Slot {
-            self.wait(now, draw);
-        }
     }
 
     fn tell_lost(&mut self, (gen_no, slot): (Gen, SlotNo)) {
         self.outputs.push_back(Output::Lost { gen_no, slot });
-    }
-
-    /// Reads the head after a wait of 1–30 s, longer each time, a random half of it.
-    fn wait(&mut self, now: Mono, draw: f64) {
-        let longest = BACK_OFF_MIN.saturating_mul(1 << self.waits.min(5)).min(BACK_OFF_MAX);
-        let share = 0.5 + 0.5 * draw.clamp(0.0, 1.0);
-        self.not_before = now + longest.mul_f64(share).max(BACK_OFF_MIN);
-        self.waits = self.waits.saturating_add(1);
-        self.stage = Stage::Head;
     }
 }
 

@@ -307,3 +307,28 @@ impl Room {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_viewer_of_a_silent_room_comes_back_behind_what_was_there_before() {
+        let name = RoomId::parse("room").unwrap();
+        let draws = Draws { phase: 0.0, settle: 0.0 };
+        let mut room = Room::new(name.clone(), Path::Auto, Tier::Full, draws, Limits::default());
+        let place = |seq| Some(Place { gen_no: Gen(1), seq: Seq(seq) });
+
+        assert_eq!(room.join().resume, None);
+        let seal = Seal { room: name, gen_no: Gen(1), slot: SlotNo(5), items: 0, crc: 0 };
+        room.handle(Input::Seal(seal), Mono(0));
+        assert_eq!(room.join().resume, place(0));
+        room.handle(Input::Joined(pushed(place(7))), Mono(0));
+        assert_eq!(room.join().resume, place(7));
+    }
+
+    const fn pushed(latest: Option<Place>) -> JoinOutcome {
+        let (heat, path, resumed) = (Heat::Cold, Path::Push, Resumed::Fresh);
+        JoinOutcome::In { heat, path, resumed, latest, online: 0 }
+    }
+}

@@ -1,6 +1,6 @@
 //! Single cases of `Merge`: pushes that break off or come early near a switch, losses, gens, gifts.
 
-use proto::frame::{Batch, Path, Resumed, Seal};
+use proto::frame::{Batch, Path, Place, Resumed, Seal};
 use proto::head::Tier;
 use proto::heat::Heat;
 use proto::id::{Gen, ItemId, RoomId, SenderRef, Seq, SlotNo};
@@ -89,6 +89,51 @@ fn slots_are_asked_for_beyond_the_end_of_a_gen_that_is_known() {
 }
 
 #[test]
+fn a_rejoin_that_recovers_shows_nothing_before_what_comes_again() {
+    let mut merge = polled_until_5_then_pushed_from_7();
+
+    let resumed = Resumed::Recovered { items: 6 };
+    merge.handle(Input::Joined { path: Path::Push, resumed }, Mono(0));
+    assert_eq!(drain(&mut merge), []);
+    for slot in [6, 7] {
+        merge.handle(Input::Batch(batch(slot, ITEMS)), Mono(0));
+        merge.handle(seal(slot), Mono(0));
+    }
+
+    assert_eq!(shown(&mut merge), (6 * ITEMS..8 * ITEMS).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_rejoin_with_a_gap_fetches_what_the_schedule_was_to_bring() {
+    let mut merge = polled_until_5_then_pushed_from_7();
+    let place = |seq| Place { gen_no: GEN, seq: Seq(seq) };
+
+    let resumed = Resumed::Gap { from: place(19), to: place(30) };
+    merge.handle(Input::Joined { path: Path::Push, resumed }, Mono(0));
+
+    assert_eq!(drain(&mut merge), [fetch(6)]);
+    merge.handle(segment(6), Mono(0));
+    assert_eq!(shown(&mut merge), (6 * ITEMS..8 * ITEMS).collect::<Vec<_>>());
+}
+
+#[test]
+fn nothing_is_awaited_beyond_the_end_of_a_gen() {
+    let mut merge = Merge::new(Limits::default());
+    merge.handle(Input::Joined { path: Path::Segments, resumed: Resumed::Fresh }, Mono(0));
+    merge.handle(segment(5), Mono(0));
+    merge.handle(cold(8), Mono(0));
+
+    let Input::Segment(mut last) = segment(6) else { panic!("a segment") };
+    last.header.end = Some(SlotNo(6));
+    merge.handle(Input::Segment(last), Mono(0));
+    let next = Batch { gen_no: Gen(2), ..batch(0, ITEMS) };
+    merge.handle(Input::Batch(rename(next, 100)), Mono(0));
+
+    let expected = (5 * ITEMS..7 * ITEMS).chain(100..100 + ITEMS);
+    assert_eq!(shown(&mut merge), expected.collect::<Vec<_>>());
+}
+
+#[test]
 fn pushes_that_come_before_the_news_of_their_switch_are_shown_behind_the_polled_slots() {
     let mut merge = Merge::new(Limits::default());
     merge.handle(Input::Joined { path: Path::Segments, resumed: Resumed::Fresh }, Mono(0));
@@ -166,6 +211,18 @@ fn a_slot_that_never_comes_is_waited_for_so_long_and_told() {
     assert!(matches!(outputs[0], Output::Gap { items: Some(2), .. }), "{outputs:?}");
     assert!(matches!(outputs[1], Output::Show(_)), "{outputs:?}");
     assert_eq!(merge.deadline(), None);
+}
+
+/// A merge that has shown slot 5 from its segment, awaits slot 6, and was pushed slot 7.
+fn polled_until_5_then_pushed_from_7() -> Merge {
+    let mut merge = Merge::new(Limits::default());
+    merge.handle(Input::Joined { path: Path::Segments, resumed: Resumed::Fresh }, Mono(0));
+    merge.handle(segment(5), Mono(0));
+    merge.handle(cold(7), Mono(0));
+    merge.handle(Input::Batch(batch(7, ITEMS)), Mono(0));
+    merge.handle(seal(7), Mono(0));
+    assert_eq!(shown(&mut merge), (5 * ITEMS..6 * ITEMS).collect::<Vec<_>>());
+    merge
 }
 
 /// A merge that was pushed whole slots, from 0 up to `end`, and has shown them.
