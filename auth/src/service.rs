@@ -70,7 +70,8 @@ impl Service {
             config.listen,
         );
         let masters = masters::load_or_create(&config.data, config.interval_s)?;
-        let ttl_s = parts.apps.iter().map(|it| it.token_ttl_s).max().unwrap_or(TTL_S_DEFAULT);
+        let ttl_s =
+            parts.apps.iter().map(|it| it.policy.token_ttl_s).max().unwrap_or(TTL_S_DEFAULT);
         let plan = Plan::new(&masters, &config.algs, config.ahead, ttl_s)?;
         let horizon = plan.horizon();
         let keys = Arc::new(Keys {

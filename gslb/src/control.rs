@@ -106,7 +106,9 @@ impl Control {
                 | Fact::Keep { .. }
                 | Fact::Heat { .. }
                 | Fact::Move { .. }
-                | Fact::Lease(_),
+                | Fact::Lease(_)
+                | Fact::Policy(_)
+                | Fact::Sdk(_),
             ) => {}
             Err(error) => {
                 tracing::debug!(%error, "a record on control is no fact");

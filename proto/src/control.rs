@@ -9,6 +9,7 @@ use crate::head::Base;
 use crate::heat::Heat;
 use crate::id::{AppId, Gen, NodeId, RoomId, SessionId, SlotNo, Term, ViewerId};
 use crate::limits::FACT_BYTES_MAX;
+use crate::policy::{PolicyFact, SdkFact};
 use crate::time::Wall;
 
 /// One fact. [`Fact::key`] names what it is about; a newer fact of the same key replaces it.
@@ -107,6 +108,10 @@ pub enum Fact {
         /// Last void epoch.
         to_epoch: u32,
     },
+    /// What an app or a room asks of those who enter.
+    Policy(PolicyFact),
+    /// Which SDK versions are served.
+    Sdk(SdkFact),
 }
 
 /// Public part of a token epoch.
@@ -233,6 +238,11 @@ impl Fact {
             Self::Move { node, .. } => format!("move:{node}"),
             Self::Lease(it) => format!("lease:{}:{}:{}", it.topic, it.partition, it.node),
             Self::Revoked { kid, from_epoch, .. } => format!("revoked:{kid}:{from_epoch}"),
+            Self::Policy(PolicyFact { app, room: None, .. }) => format!("policy:{app}"),
+            Self::Policy(PolicyFact { app, room: Some(room), .. }) => {
+                format!("policy:{app}:{room}")
+            }
+            Self::Sdk(_) => "sdk".to_owned(),
         }
     }
 

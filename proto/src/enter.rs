@@ -6,14 +6,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::address::{Address, Transport};
 use crate::head::Base;
+use crate::id::{AppId, RoomId};
 use crate::time::Wall;
 
 /// The question.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EnterRequest {
-    /// The business server's word, a JWT.
+    /// The business server's word, a JWT; empty where a room's policy asks for none.
     pub ticket: String,
+    /// Without a ticket: whose room.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub app: Option<AppId>,
+    /// Without a ticket: which room.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub room: Option<RoomId>,
     /// What the client is; all of it optional.
     pub client: Client,
     /// `host:port` of a running session's address: mint a token for that one only.

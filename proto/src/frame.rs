@@ -217,6 +217,9 @@ pub struct Welcome {
     pub silence_ms: u32,
     /// Largest frame it takes.
     pub frame_bytes_max: u32,
+    /// Whether the client's SDK is old and should be upgraded.
+    #[serde(default)]
+    pub upgrade: bool,
     /// Now.
     pub server_ms: Wall,
     /// Random.

@@ -20,6 +20,7 @@ pub mod item;
 pub mod keys;
 pub mod limits;
 pub mod load;
+pub mod policy;
 pub mod segment;
 pub mod time;
 pub mod verdict;

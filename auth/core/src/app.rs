@@ -1,6 +1,7 @@
 //! One customer's application, as configured: `[[app]]`.
 
 use proto::id::AppId;
+use proto::policy::Policy;
 use serde::{Deserialize, Serialize};
 
 use crate::secret::Secret;
@@ -20,12 +21,9 @@ pub struct App {
     /// Keys that open the business API.
     #[serde(default)]
     pub api_keys: Vec<Secret>,
-    /// Seconds within which a token must be used; at most 120.
-    #[serde(default = "default_token_ttl_s")]
-    pub token_ttl_s: u16,
-    /// Whether a token opens one session only.
-    #[serde(default = "default_single_use")]
-    pub single_use: bool,
+    /// What it asks of those who enter, until the auth service is told something else.
+    #[serde(default)]
+    pub policy: Policy,
 }
 
 /// A key that tickets are signed with; its algorithm is this, whatever a ticket says.
@@ -53,12 +51,4 @@ pub enum TicketAlg {
     /// HMAC-SHA-256 with a shared secret.
     #[serde(rename = "HS256")]
     Hs256,
-}
-
-const fn default_token_ttl_s() -> u16 {
-    60
-}
-
-const fn default_single_use() -> bool {
-    true
 }

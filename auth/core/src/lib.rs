@@ -7,6 +7,7 @@ pub mod epochs;
 pub mod keyring;
 pub mod mac;
 pub mod node;
+pub mod policy;
 pub mod replay;
 pub mod resume;
 pub mod revocation;

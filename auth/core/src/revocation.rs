@@ -78,7 +78,9 @@ impl Revocations {
             | Fact::Heat { .. }
             | Fact::Bases { .. }
             | Fact::Move { .. }
-            | Fact::Lease(_) => {}
+            | Fact::Lease(_)
+            | Fact::Policy(_)
+            | Fact::Sdk(_) => {}
         }
     }
 

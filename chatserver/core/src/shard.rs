@@ -231,6 +231,8 @@ impl Shard {
             | Fact::Bases { .. }
             | Fact::Move { .. }
             | Fact::Lease(_)
+            | Fact::Policy(_)
+            | Fact::Sdk(_)
             | Fact::Revoked { .. } => {}
         }
     }

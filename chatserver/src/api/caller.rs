@@ -133,6 +133,7 @@ fn digest(key: &str) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use auth_core::secret::Secret;
+    use proto::policy::Policy;
 
     use super::*;
 
@@ -143,8 +144,7 @@ mod tests {
             name: String::new(),
             ticket_keys: Vec::new(),
             api_keys: keys.iter().map(|&it| Secret::new(it.to_owned())).collect(),
-            token_ttl_s: 60,
-            single_use: true,
+            policy: Policy::default(),
         };
         let keys = Keys::new(&[app(1, &["a", "b"]), app(2, &["c", ""])]);
 

@@ -262,6 +262,8 @@ fn ends(act: &Fact) -> Wall {
         | Fact::Bases { .. }
         | Fact::Move { .. }
         | Fact::Lease(_)
+        | Fact::Policy(_)
+        | Fact::Sdk(_)
         | Fact::Revoked { .. } => Wall(u64::MAX),
     }
 }

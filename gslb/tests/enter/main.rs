@@ -51,7 +51,7 @@ async fn what_the_client_is_goes_into_choice_and_token() {
         Client { device: Some("ios-1".to_owned()), transports: vec![Transport::Wss], ip: None };
     let ticket = ticket_with("host", |it| (it.role, it.verified) = (Role::Host, true));
 
-    let request = EnterRequest { ticket, client, renew: None };
+    let request = EnterRequest { ticket, client, ..EnterRequest::default() };
     let answer: EnterResponse = world.ask(&request).await.json().await.unwrap();
 
     let [offer] = &answer.addresses[..] else { panic!("{answer:?}") };

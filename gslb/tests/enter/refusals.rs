@@ -13,7 +13,8 @@ use crate::world::{APP, OTHER_APP, World, api_key, check, ticket, ticket_with};
 async fn what_is_no_question_is_refused() {
     let world = World::start().await;
     let post = |body: &[u8]| world.post(body.to_vec()).send();
-    let client = |client| EnterRequest { ticket: ticket("viewer"), client, renew: None };
+    let client =
+        |client| EnterRequest { ticket: ticket("viewer"), client, ..EnterRequest::default() };
     let device = |it: &str| Client { device: Some(it.to_owned()), ..Client::default() };
 
     check(post(b"").await.unwrap(), 400, "malformed").await;
@@ -120,7 +121,7 @@ async fn only_an_api_key_may_speak_for_another_address() {
     let ask = |ip: &str, key: Option<String>| {
         let ip: IpAddr = ip.parse().unwrap();
         let client = Client { ip: Some(ip), ..Client::default() };
-        let request = EnterRequest { ticket: ticket("viewer"), client, renew: None };
+        let request = EnterRequest { ticket: ticket("viewer"), client, ..EnterRequest::default() };
         let request = world.post(serde_json::to_vec(&request).unwrap());
         match key {
             Some(key) => request.bearer_auth(key).send(),

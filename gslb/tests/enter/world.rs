@@ -30,6 +30,7 @@ use proto::head::Base;
 use proto::id::{AppId, NodeId, UnitId};
 use proto::keys::{LinkKeys, LinkKeysRequest};
 use proto::load::{Load, LoadReport};
+use proto::policy::Policy;
 use proto::time::Wall;
 use sha2::Sha256;
 use tempfile::TempDir;
@@ -363,8 +364,7 @@ fn apps() -> Arc<[App]> {
             key: ticket_secret(id),
         }],
         api_keys: vec![Secret::new(api_key(id))],
-        token_ttl_s: 60,
-        single_use: true,
+        policy: Policy::default(),
     };
     [app(APP), app(OTHER_APP)].into()
 }

@@ -83,7 +83,7 @@ fn learn(node: &Arc<Node>, fact: &Fact, moves: &mut Tasks) {
                 });
             }
         }
-        Fact::Lease(_) => {}
+        Fact::Lease(_) | Fact::Policy(_) | Fact::Sdk(_) => {}
     }
 }
 

@@ -189,7 +189,7 @@ impl Stage {
         let signer = Arc::new(signer(&app)?);
         let ticket = ticket_source(&signer, &app, account, &self.room, &self.clock)();
         let client = Client { transports: vec![transport], ..Client::default() };
-        let request = EnterRequest { ticket, client, renew: None };
+        let request = EnterRequest { ticket, client, ..EnterRequest::default() };
         let deadline = self.clock.mono() + ANSWER_MAX;
         loop {
             let url = &self.addrs.enter;

@@ -10,6 +10,7 @@ use auth_core::app::{App, TicketAlg, TicketKey};
 use auth_core::node::{NodeRole, NodeSecret};
 use auth_core::secret::Secret;
 use proto::id::{AppId, NodeId};
+use proto::policy::Policy;
 use serde::{Deserialize, Serialize};
 
 /// The demonstration's app.
@@ -68,8 +69,7 @@ impl Identity {
             name: "demo".to_owned(),
             ticket_keys: vec![TicketKey { kid: String::new(), alg: TicketAlg::Hs256, key }],
             api_keys: vec![Secret::new(self.api_key.clone())],
-            token_ttl_s: 60,
-            single_use: true,
+            policy: Policy::default(),
         }
     }
 

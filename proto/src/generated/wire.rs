@@ -4477,6 +4477,7 @@ impl<'a> Welcome<'a> {
   pub const VT_FRAME_BYTES_MAX: ::flatbuffers::VOffsetT = 14;
   pub const VT_SERVER_MS: ::flatbuffers::VOffsetT = 16;
   pub const VT_NONCE: ::flatbuffers::VOffsetT = 18;
+  pub const VT_UPGRADE: ::flatbuffers::VOffsetT = 20;
 
   #[inline]
   pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
@@ -4496,6 +4497,7 @@ impl<'a> Welcome<'a> {
     if let Some(x) = args.codec { builder.add_codec(x); }
     if let Some(x) = args.suite { builder.add_suite(x); }
     builder.add_proto(args.proto);
+    builder.add_upgrade(args.upgrade);
     builder.finish()
   }
 
@@ -4556,6 +4558,13 @@ impl<'a> Welcome<'a> {
     // which contains a valid value in this slot
     unsafe { self._tab.get::<u64>(Welcome::VT_NONCE, Some(0)).unwrap()}
   }
+  #[inline]
+  pub fn upgrade(&self) -> bool {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<bool>(Welcome::VT_UPGRADE, Some(false)).unwrap()}
+  }
 }
 
 impl ::flatbuffers::Verifiable for Welcome<'_> {
@@ -4572,6 +4581,7 @@ impl ::flatbuffers::Verifiable for Welcome<'_> {
      .visit_field::<u32>("frame_bytes_max", Self::VT_FRAME_BYTES_MAX, false)?
      .visit_field::<u64>("server_ms", Self::VT_SERVER_MS, false)?
      .visit_field::<u64>("nonce", Self::VT_NONCE, false)?
+     .visit_field::<bool>("upgrade", Self::VT_UPGRADE, false)?
      .finish();
     Ok(())
   }
@@ -4585,6 +4595,7 @@ pub struct WelcomeArgs<'a> {
     pub frame_bytes_max: u32,
     pub server_ms: u64,
     pub nonce: u64,
+    pub upgrade: bool,
 }
 impl<'a> Default for WelcomeArgs<'a> {
   #[inline]
@@ -4598,6 +4609,7 @@ impl<'a> Default for WelcomeArgs<'a> {
       frame_bytes_max: 0,
       server_ms: 0,
       nonce: 0,
+      upgrade: false,
     }
   }
 }
@@ -4640,6 +4652,10 @@ impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> WelcomeBuilder<'a, 'b, A> {
     self.fbb_.push_slot::<u64>(Welcome::VT_NONCE, nonce, 0);
   }
   #[inline]
+  pub fn add_upgrade(&mut self, upgrade: bool) {
+    self.fbb_.push_slot::<bool>(Welcome::VT_UPGRADE, upgrade, false);
+  }
+  #[inline]
   pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> WelcomeBuilder<'a, 'b, A> {
     let start = _fbb.start_table();
     WelcomeBuilder {
@@ -4667,6 +4683,7 @@ impl ::core::fmt::Debug for Welcome<'_> {
       ds.field("frame_bytes_max", &self.frame_bytes_max());
       ds.field("server_ms", &self.server_ms());
       ds.field("nonce", &self.nonce());
+      ds.field("upgrade", &self.upgrade());
       ds.finish()
   }
 }

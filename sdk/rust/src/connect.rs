@@ -188,7 +188,7 @@ pub(crate) async fn request(
         transports: options.transports.clone(),
         ip: None,
     };
-    Ok(EnterRequest { ticket, client, renew })
+    Ok(EnterRequest { ticket, client, renew, ..EnterRequest::default() })
 }
 
 async fn ask(options: &Options, learned: &mut Learned) -> Result<EnterResponse, Setback> {

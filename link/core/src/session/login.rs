@@ -43,6 +43,7 @@ impl Session {
             heartbeat_ms: ms(self.limits.heartbeat),
             silence_ms: ms(self.limits.silence),
             frame_bytes_max: self.limits.frame_bytes_max,
+            upgrade: false,
             server_ms: now.wall,
             nonce: hello.nonce,
         });

@@ -9,6 +9,7 @@ use channel::ClientTls;
 use kit::clock::Clock;
 use proto::frame::{JoinOutcome, Joined, Path};
 use proto::id::{RoomId, ViewerId};
+use proto::policy::Policy;
 use sdk::{Client, Events, Options};
 use stack::crowd::{signer, ticket_source};
 use stack::identity::APP;
@@ -37,8 +38,7 @@ impl Place {
             name: String::new(),
             ticket_keys: vec![TicketKey { kid: String::new(), alg: TicketAlg::Hs256, key }],
             api_keys: Vec::new(),
-            token_ttl_s: 60,
-            single_use: true,
+            policy: Policy::default(),
         };
         let room = target.room.clone().unwrap_or_else(|| run.room.clone());
         let http = sdk::http::client(&tls)?;

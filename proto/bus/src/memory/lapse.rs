@@ -26,7 +26,14 @@ pub(super) fn has_lapsed(value: &[u8], age: Duration, now: Wall) -> bool {
         Ok(Fact::Close { .. } | Fact::Move { .. } | Fact::Keep { .. }) => age > ORDER_KEPT,
         Ok(Fact::Kick { .. }) => age > KICK_KEPT,
         Ok(Fact::Epoch(_)) => age > EPOCH_KEPT,
-        Ok(Fact::Room(_) | Fact::Heat { .. } | Fact::Bases { .. } | Fact::Revoked { .. })
+        Ok(
+            Fact::Room(_)
+            | Fact::Heat { .. }
+            | Fact::Bases { .. }
+            | Fact::Revoked { .. }
+            | Fact::Policy(_)
+            | Fact::Sdk(_),
+        )
         | Err(_) => false,
     }
 }

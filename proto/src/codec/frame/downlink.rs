@@ -85,6 +85,7 @@ fn welcome(b: &mut Builder, it: &Welcome) -> WIPOffset<fb::Welcome<'static>> {
         frame_bytes_max: it.frame_bytes_max,
         server_ms: it.server_ms.0,
         nonce: it.nonce,
+        upgrade: it.upgrade,
     };
     fb::Welcome::create(b, &args)
 }
@@ -249,6 +250,7 @@ fn read_welcome(it: fb::Welcome<'_>) -> Result<Welcome, DecodeError> {
         frame_bytes_max: it.frame_bytes_max(),
         server_ms: Wall(it.server_ms()),
         nonce: it.nonce(),
+        upgrade: it.upgrade(),
     })
 }
 

@@ -104,8 +104,13 @@ fn report() -> impl Strategy<Value = Report> {
 }
 
 fn welcome() -> impl Strategy<Value = Welcome> {
-    (word(), word(), any::<(u16, u32, u32, u32)>(), any::<(u64, u64)>()).prop_map(
-        |(suite, codec, (proto, heartbeat_ms, silence_ms, frame_bytes_max), (ms, nonce))| Welcome {
+    (word(), word(), any::<(u16, u32, u32, u32)>(), any::<(u64, u64, bool)>()).prop_map(
+        |(
+            suite,
+            codec,
+            (proto, heartbeat_ms, silence_ms, frame_bytes_max),
+            (ms, nonce, upgrade),
+        )| Welcome {
             proto,
             suite,
             codec,
@@ -114,6 +119,7 @@ fn welcome() -> impl Strategy<Value = Welcome> {
             frame_bytes_max,
             server_ms: Wall(ms),
             nonce,
+            upgrade,
         },
     )
 }

@@ -108,6 +108,7 @@ impl Conn {
             frame_bytes_max: 64 * 1024,
             server_ms: SERVER_MS,
             nonce: 1,
+            upgrade: false,
         });
         self.welcome = welcome.encode();
         self.send(&welcome).await;
