@@ -8,6 +8,7 @@
 mod binding;
 mod client;
 mod dev;
+pub mod national;
 mod provider;
 mod server;
 
