@@ -11,6 +11,7 @@ pub mod policy;
 pub mod replay;
 pub mod resume;
 pub mod revocation;
+pub mod sealed;
 pub mod secret;
 pub mod ticket;
 pub mod token;
