@@ -12,7 +12,7 @@ use crate::meter::Meter;
 use crate::process;
 
 /// `/metrics` (Prometheus), `/livez` (200 while the process answers), `/readyz` (200, or 503 with
-/// the failing parts).
+/// the failing parts; either with the parts that warn).
 pub fn router(meter: Meter, health: Health) -> Router {
     Router::new()
         .route("/metrics", get(metrics).with_state(meter))
@@ -24,11 +24,13 @@ pub fn router(meter: Meter, health: Health) -> Router {
 #[derive(Serialize)]
 struct Readiness {
     ready: bool,
-    failing: Vec<Failing>,
+    failing: Vec<Said>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warning: Vec<Said>,
 }
 
 #[derive(Serialize)]
-struct Failing {
+struct Said {
     part: &'static str,
     why: String,
 }
@@ -40,9 +42,11 @@ async fn metrics(State(meter): State<Meter>) -> Response {
 }
 
 async fn ready(State(health): State<Health>) -> Response {
-    let failures = health.failures();
-    let failing: Vec<_> = failures.into_iter().map(|(part, why)| Failing { part, why }).collect();
-    let readiness = Readiness { ready: failing.is_empty(), failing };
+    let said = |parts: Vec<(&'static str, String)>| {
+        parts.into_iter().map(|(part, why)| Said { part, why }).collect::<Vec<_>>()
+    };
+    let (failing, warning) = (said(health.failures()), said(health.warnings()));
+    let readiness = Readiness { ready: failing.is_empty(), failing, warning };
     let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, Json(readiness)).into_response()
 }
@@ -73,6 +77,20 @@ mod tests {
         let (status, body) = ask(&router, "/readyz").await;
         assert_eq!(status, StatusCode::OK);
         assert_eq!(body, r#"{"ready":true,"failing":[]}"#);
+    }
+
+    #[tokio::test]
+    async fn a_part_that_warns_is_named_and_the_process_stays_ready() {
+        let health = Health::default();
+        let keys = health.part("keys");
+        let router = router(Meter::new(), health);
+
+        keys.warn("known for 15 minutes only");
+
+        let (status, body) = ask(&router, "/readyz").await;
+        assert_eq!(status, StatusCode::OK);
+        let warning = r#"[{"part":"keys","why":"known for 15 minutes only"}]"#;
+        assert_eq!(body, format!(r#"{{"ready":true,"failing":[],"warning":{warning}}}"#));
     }
 
     #[tokio::test]

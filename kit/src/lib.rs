@@ -9,6 +9,7 @@ pub mod health;
 pub mod http;
 pub mod logs;
 pub mod meter;
+pub mod private;
 pub mod problem;
 pub mod process;
 pub mod quota;
