@@ -12,6 +12,7 @@ pub mod departures;
 pub mod entry;
 pub mod framing;
 pub mod hub;
+pub mod knowledge;
 pub mod outbox;
 pub mod resume;
 pub mod ring;

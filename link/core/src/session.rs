@@ -12,12 +12,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use auth_core::policy::SdkPolicy;
 use bytes::Bytes;
 use proto::close::CloseCode;
 use proto::envelope::UplinkEntry;
-use proto::frame::{Close, Downlink, Join, Joined, Login, Refused, Report, Uplink};
+use proto::frame::{Close, Downlink, Hello, Join, Joined, Login, Refused, Report, Uplink};
 use proto::id::{AppId, RoomId, SessionId, ViewerId};
 use proto::item::Role;
+use proto::policy::SdkAct;
 use proto::time::Mono;
 
 use crate::Now;
@@ -147,7 +149,7 @@ pub struct Session {
 #[derive(Debug)]
 enum Phase {
     /// Nothing was said yet.
-    Hello { since: Mono },
+    Hello { since: Mono, sdks: Option<Arc<SdkPolicy>> },
     /// Welcome was said.
     Login { since: Mono, hello: Bytes, welcome: Bytes },
     /// A credential is being verified, or rooms are being entered.
@@ -166,10 +168,20 @@ impl Session {
             id,
             limits,
             outputs: VecDeque::new(),
-            phase: Phase::Hello { since: now },
+            phase: Phase::Hello { since: now, sdks: None },
             started,
             heard: now,
         }
+    }
+
+    /// Holds the client to what is in force for its SDK's version; without this, every version is
+    /// served.
+    #[must_use]
+    pub fn held_to(mut self, sdks: Arc<SdkPolicy>) -> Self {
+        if let Phase::Hello { sdks: held_to, .. } = &mut self.phase {
+            *held_to = Some(sdks);
+        }
+        self
     }
 
     /// Takes in what happened.
@@ -218,7 +230,7 @@ impl Session {
     pub fn deadline(&self) -> Option<Mono> {
         let login_over = self.started + self.limits.login;
         match &self.phase {
-            Phase::Hello { since } | Phase::Login { since, .. } => {
+            Phase::Hello { since, .. } | Phase::Login { since, .. } => {
                 Some(login_over.min(*since + self.limits.phase))
             }
             Phase::Entering(_) => Some(login_over),
@@ -276,6 +288,18 @@ impl Session {
             (Phase::Hello { .. }, Uplink::Hello(hello)) => self.hello(&hello, frame, now),
             (Phase::Login { .. }, Uplink::Login(login)) => self.login(login),
             _ => self.close(CloseCode::Unexpected),
+        }
+    }
+
+    /// What happens to the client for its SDK's version.
+    fn sdk_act(&self, hello: &Hello) -> SdkAct {
+        match &self.phase {
+            Phase::Hello { sdks: Some(sdks), .. } => sdks.act(&hello.sdk, &hello.sdk_version),
+            Phase::Hello { sdks: None, .. }
+            | Phase::Login { .. }
+            | Phase::Entering(_)
+            | Phase::Open(_)
+            | Phase::Closed => SdkAct::Allow,
         }
     }
 

@@ -5,11 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use auth_core::policy::SdkPolicy;
 use bytes::Bytes;
 use link_core::Now;
 use link_core::bucket::Rate;
 use link_core::session::{Denial, Grant, Input, Limits, Output, Session};
 use proto::close::CloseCode;
+use proto::control::Fact;
 use proto::envelope::{Act, UplinkEntry};
 use proto::frame::{
     Ack, Close, Comment, Credential, Downlink, Hello, Join, JoinOutcome, Joined, Login, LoginOk,
@@ -18,6 +20,7 @@ use proto::frame::{
 use proto::heat::Heat;
 use proto::id::{AppId, Cid, RoomId, SessionId, ViewerId};
 use proto::item::{Role, Style};
+use proto::policy::{SdkAct, SdkFact, SdkRule};
 use proto::time::{Mono, Wall};
 use proto::verdict::{Reason, Verdict};
 
@@ -146,6 +149,36 @@ fn a_session_expires_unless_it_is_refreshed() {
         panic!()
     };
     assert_eq!(expires, Wall(4_040_000));
+    let Some(Output::Publish(UplinkEntry { act, .. })) = refreshed.poll() else { panic!() };
+    assert_eq!(act, Act::Join, "who remembers sessions for the time they live is told again");
+}
+
+#[test]
+fn an_old_sdk_is_warned_and_a_too_old_one_is_not_served() {
+    let rule = |below: &str, act| SdkRule {
+        sdk: Some("test".to_owned()),
+        from: None,
+        below: Some(below.to_owned()),
+        act,
+    };
+    let rules = vec![rule("1", SdkAct::Refuse), rule("2", SdkAct::Warn)];
+    let mut sdks = SdkPolicy::default();
+    sdks.handle(&Fact::Sdk(SdkFact { version: 1, rules }));
+    let sdks = Arc::new(sdks);
+    let says = |version: &str| {
+        let Uplink::Hello(hello) = hello() else { unreachable!() };
+        let hello = Hello { sdk_version: version.to_owned(), ..hello };
+        let mut session = session().held_to(Arc::clone(&sdks));
+        session.handle(frame(&Uplink::Hello(hello)), at(10));
+        session.poll()
+    };
+
+    let Some(Output::Send(Downlink::Refused(refused))) = says("0.9.7") else { panic!() };
+    let Some(Output::Send(Downlink::Welcome(warned))) = says("1.4.0") else { panic!() };
+    let Some(Output::Send(Downlink::Welcome(served))) = says("2.0.0") else { panic!() };
+
+    assert_eq!(refused.code, CloseCode::UpgradeRequired);
+    assert_eq!((warned.upgrade, served.upgrade), (true, false));
 }
 
 #[test]

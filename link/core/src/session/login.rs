@@ -9,6 +9,7 @@ use proto::frame::{
     Downlink, Hello, Join, JoinOutcome, Joined, Login, LoginOk, PROTO_VERSION, Welcome,
 };
 use proto::limits::ROOMS_PER_SESSION_MAX;
+use proto::policy::SdkAct;
 use proto::time::millis;
 
 use super::open::Open;
@@ -31,6 +32,11 @@ impl Entering {
 
 impl Session {
     pub(super) fn hello(&mut self, hello: &Hello, frame: &Bytes, now: Now) {
+        let act = self.sdk_act(hello);
+        if act == SdkAct::Refuse {
+            self.refuse(CloseCode::UpgradeRequired, 0, now);
+            return;
+        }
         if !(hello.proto_min..=hello.proto_max).contains(&PROTO_VERSION) {
             self.refuse(CloseCode::NoCommonVersion, 0, now);
             return;
@@ -43,7 +49,7 @@ impl Session {
             heartbeat_ms: ms(self.limits.heartbeat),
             silence_ms: ms(self.limits.silence),
             frame_bytes_max: self.limits.frame_bytes_max,
-            upgrade: false,
+            upgrade: act == SdkAct::Warn,
             server_ms: now.wall,
             nonce: hello.nonce,
         });

@@ -200,6 +200,7 @@ impl Session {
     }
 
     /// A new token was good: the session lives on with what it says, and a new LoginOk tells so.
+    /// So do joins: who remembers for the life of a session where it is, may go on doing so.
     pub(super) fn refreshed(&mut self, mut grant: Grant, now: Now) {
         let Phase::Open(open) = &mut self.phase else {
             return;
@@ -223,6 +224,8 @@ impl Session {
             resume_ticket,
         };
         self.outputs.push_back(Output::Send(Downlink::LoginOk(login_ok)));
+        let again = open.rooms.iter().map(|room| open.entry(self.id, room, Act::Join, now));
+        self.outputs.extend(again.map(Output::Publish));
     }
 
     fn drop_comment(&mut self, cid: Cid, reason: Reason, retry_after_ms: u32) {
