@@ -10,7 +10,7 @@
 //! The primitives are RustCrypto's (`sm2`, `sm3`, `sm4`, `aes-gcm`); rustls does the protocol and
 //! knows these code points as unknown numbers. Certificates and their keys come from [`certs`].
 
-
+pub mod certs;
 mod exchange;
 mod hash;
 mod key;

@@ -27,7 +27,7 @@ impl KeyProvider for Sm2Keys {
         let secret = match &der {
             PrivateKeyDer::Pkcs8(der) => SecretKey::from_pkcs8_der(der.secret_pkcs8_der()).ok(),
             PrivateKeyDer::Sec1(der) => SecretKey::from_sec1_der(der.secret_sec1_der()).ok(),
-            _ => None,
+            PrivateKeyDer::Pkcs1(_) | _ => None,
         };
         let key = secret.and_then(|it| dsa::SigningKey::new(HANDSHAKE_IDENTITY, &it).ok());
         let key = key.ok_or_else(|| Error::General("the private key is not of SM2".to_owned()))?;
