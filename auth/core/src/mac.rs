@@ -1,14 +1,16 @@
 //! The three MACs a token can carry, behind one key type that is prepared once.
 //!
-//! A [`Key`] holds the two compression states of HMAC, not the key bytes: signing and checking
-//! start from them, which saves a third of the work for a body of token size.
+//! All are HMAC (RFC 2104). A [`Key`] holds the two states that its key's blocks lead to, not the
+//! key: signing starts from them, and a message of token size costs three blocks, not five.
+
+mod hash;
 
 use std::fmt;
 
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::{Sha256, Sha512_256};
-use sm3::Sm3;
 use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
+
+use hash::Hash;
 
 /// Bytes of every MAC; it is never cut.
 pub const MAC_BYTES: usize = 32;
@@ -58,20 +60,19 @@ pub struct Key(State);
 
 #[derive(Clone)]
 enum State {
-    Sha256(Hmac<Sha256>),
-    Sm3(Hmac<Sm3>),
-    Sha512_256(Hmac<Sha512_256>),
+    Sha256(Hmac<hash::Sha256>),
+    Sm3(Hmac<hash::Sm3>),
+    Sha512_256(Hmac<hash::Sha512_256>),
 }
 
 impl Key {
     /// Prepares a key.
     #[must_use]
     pub fn new(alg: Alg, key: &[u8; 32]) -> Self {
-        const ANY_LENGTH: &str = "HMAC takes a key of any length";
         Self(match alg {
-            Alg::HmacSha256 => State::Sha256(Hmac::new_from_slice(key).expect(ANY_LENGTH)),
-            Alg::HmacSm3 => State::Sm3(Hmac::new_from_slice(key).expect(ANY_LENGTH)),
-            Alg::HmacSha512_256 => State::Sha512_256(Hmac::new_from_slice(key).expect(ANY_LENGTH)),
+            Alg::HmacSha256 => State::Sha256(Hmac::new(key)),
+            Alg::HmacSm3 => State::Sm3(Hmac::new(key)),
+            Alg::HmacSha512_256 => State::Sha512_256(Hmac::new(key)),
         })
     }
 
@@ -85,21 +86,20 @@ impl Key {
         }
     }
 
-    /// The MAC of `domain || message`.
+    /// The MAC of a message.
     #[must_use]
-    pub fn sign(&self, domain: &[u8], message: &[u8]) -> [u8; MAC_BYTES] {
+    pub fn sign(&self, message: &[u8]) -> [u8; MAC_BYTES] {
         match &self.0 {
-            State::Sha256(it) => chain(it.clone(), domain, message),
-            State::Sm3(it) => chain(it.clone(), domain, message),
-            State::Sha512_256(it) => chain(it.clone(), domain, message),
+            State::Sha256(it) => it.sign(message),
+            State::Sm3(it) => it.sign(message),
+            State::Sha512_256(it) => it.sign(message),
         }
     }
 
-    /// Whether `mac` is the MAC of `domain || message`; the time taken does not depend on where
-    /// they differ.
+    /// Whether `mac` is the message's; the time taken does not depend on where they differ.
     #[must_use]
-    pub fn is_signed(&self, domain: &[u8], message: &[u8], mac: &[u8; MAC_BYTES]) -> bool {
-        self.sign(domain, message).ct_eq(mac).into()
+    pub fn is_signed(&self, message: &[u8], mac: &[u8; MAC_BYTES]) -> bool {
+        self.sign(message).ct_eq(mac).into()
     }
 }
 
@@ -109,17 +109,60 @@ impl fmt::Debug for Key {
     }
 }
 
-fn chain<M>(mut mac: M, domain: &[u8], message: &[u8]) -> [u8; MAC_BYTES]
-where
-    M: Mac<OutputSize = sha2::digest::consts::U32>,
-{
-    mac.update(domain);
-    mac.update(message);
-    mac.finalize().into_bytes().into()
+/// The states after the key's inner and outer block.
+#[derive(Clone)]
+struct Hmac<H> {
+    inner: H,
+    outer: H,
+}
+
+impl<H> Hmac<H> {
+    fn new<const BLOCK: usize>(key: &[u8; 32]) -> Self
+    where
+        H: Hash<BLOCK>,
+    {
+        let start = |pad| {
+            let mut block = Zeroizing::new([pad; BLOCK]);
+            block.iter_mut().zip(key).for_each(|(byte, key)| *byte ^= key);
+            let mut state = H::start();
+            state.absorb(&[*block]);
+            state
+        };
+        Self { inner: start(0x36), outer: start(0x5c) }
+    }
+
+    fn sign<const BLOCK: usize>(&self, message: &[u8]) -> [u8; MAC_BYTES]
+    where
+        H: Hash<BLOCK>,
+    {
+        finish(&self.outer, &finish(&self.inner, message))
+    }
+}
+
+/// The hash of the one block behind `state`, and then `message`.
+fn finish<H: Hash<BLOCK>, const BLOCK: usize>(state: &H, message: &[u8]) -> [u8; MAC_BYTES] {
+    let mut state = state.clone();
+    let (blocks, tail) = message.as_chunks();
+    if !blocks.is_empty() {
+        state.absorb(blocks);
+    }
+    let mut last = [[0; BLOCK]; 2];
+    // One bit, zeros, and the length in bits, whose field is an eighth of a block.
+    let last = if tail.len() < BLOCK - BLOCK / 8 { &mut last[..1] } else { &mut last[..] };
+    let bytes = last.as_flattened_mut();
+    bytes[..tail.len()].copy_from_slice(tail);
+    bytes[tail.len()] = 0x80;
+    if let Some(length) = bytes.last_chunk_mut() {
+        *length = ((BLOCK + message.len()) as u64 * 8).to_be_bytes();
+    }
+    state.absorb(last);
+    state.output()
 }
 
 #[cfg(test)]
 mod tests {
+    use hmac::{KeyInit, Mac};
+
     use super::*;
 
     #[test]
@@ -130,18 +173,40 @@ mod tests {
     }
 
     #[test]
-    fn a_mac_holds_for_its_key_alg_domain_and_message_only() {
+    fn a_mac_holds_for_its_key_alg_and_message_only() {
         for &alg in Alg::ALL {
             let key = Key::new(alg, &[7; 32]);
-            let mac = key.sign(b"domain\0", b"message");
+            let mac = key.sign(b"message");
 
-            assert!(key.is_signed(b"domain\0", b"message", &mac));
-            assert!(!key.is_signed(b"domain\0", b"messagf", &mac));
-            assert!(!key.is_signed(b"other\0", b"message", &mac));
-            assert!(!Key::new(alg, &[8; 32]).is_signed(b"domain\0", b"message", &mac));
+            assert!(key.is_signed(b"message", &mac));
+            assert!(!key.is_signed(b"messagf", &mac));
+            assert!(!Key::new(alg, &[8; 32]).is_signed(b"message", &mac));
             for &other in Alg::ALL.iter().filter(|&&it| it != alg) {
-                assert!(!Key::new(other, &[7; 32]).is_signed(b"domain\0", b"message", &mac));
+                assert!(!Key::new(other, &[7; 32]).is_signed(b"message", &mac));
             }
+        }
+    }
+
+    /// Every length up to a few blocks, so that each way to pad comes up.
+    #[test]
+    fn macs_are_those_of_another_implementation() {
+        fn reference<M: KeyInit + Mac>(key: &[u8; 32], message: &[u8]) -> Vec<u8> {
+            let mut mac = <M as KeyInit>::new_from_slice(key).unwrap();
+            mac.update(message);
+            mac.finalize().into_bytes().to_vec()
+        }
+        let message: Vec<u8> = (0..=255).chain(0..100).collect();
+        for length in 0..message.len() {
+            let (key, message) = ([u8::try_from(length % 256).unwrap(); 32], &message[..length]);
+            let sign = |alg| Key::new(alg, &key).sign(message).to_vec();
+
+            let sha256 = reference::<hmac::Hmac<sha2::Sha256>>(&key, message);
+            let sm3 = reference::<hmac::Hmac<sm3::Sm3>>(&key, message);
+            let sha512_256 = reference::<hmac::Hmac<sha2::Sha512_256>>(&key, message);
+
+            assert_eq!(sign(Alg::HmacSha256), sha256, "{length}");
+            assert_eq!(sign(Alg::HmacSm3), sm3, "{length}");
+            assert_eq!(sign(Alg::HmacSha512_256), sha512_256, "{length}");
         }
     }
 }

@@ -10,8 +10,6 @@ use std::fmt;
 
 use aes_gcm::aead::{Aead, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Nonce};
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use proto::close::CloseCode;
 use proto::id::{AppId, DeviceId, ViewerId};
 use proto::item::Role;
@@ -191,11 +189,7 @@ pub fn seal(claims: &Claims, key: &Key, nonce: [u8; NONCE_BYTES]) -> String {
         .encrypt(&Nonce::from(nonce), Payload { msg: &plain, aad: &aad })
         .expect("GCM seals anything shorter than 64 GiB");
     raw.extend_from_slice(&sealed);
-
-    let mut text = String::with_capacity(PREFIX.len() + raw.len().div_ceil(3) * 4);
-    text.push_str(PREFIX);
-    URL_SAFE_NO_PAD.encode_string(&raw, &mut text);
-    text
+    wire::encode(PREFIX, &raw)
 }
 
 /// Opens a resume ticket and checks it.
@@ -230,8 +224,9 @@ fn unseal(text: &str, keys: &LinkKeyring) -> Result<(Claims, u32, u8), ResumeRef
         return Err(ResumeRefusal::TooLong { bytes: text.len() });
     }
     let encoded = text.strip_prefix(PREFIX).ok_or(ResumeRefusal::Malformed)?;
-    let raw = URL_SAFE_NO_PAD.decode(encoded).map_err(|_| ResumeRefusal::Malformed)?;
-    let mut reader = Reader::new(&raw);
+    let mut bytes = [0; RAW_BYTES_MAX];
+    let raw = wire::decode(encoded, &mut bytes)?;
+    let mut reader = Reader::new(raw);
     let [version, kid] = reader.array()?;
     let epoch = u32::from_be_bytes(reader.array()?);
     let nonce: [u8; NONCE_BYTES] = reader.array()?;
@@ -254,6 +249,6 @@ fn parse(plain: &[u8]) -> Result<Claims, Damaged> {
     let app = AppId(u32::from_be_bytes(reader.array()?));
     let iat_s = u32::from_be_bytes(reader.array()?);
     let caps = u16::from_be_bytes(reader.array()?);
-    let (account, device, rooms) = reader.names()?;
+    let (account, device, rooms) = reader.names()?.parse()?;
     Ok(Claims { app, iat_s, flags, caps, account, device, rooms })
 }

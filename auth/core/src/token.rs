@@ -113,9 +113,16 @@ pub const fn role(flags: u8, caps: u16) -> Role {
     }
 }
 
-/// At most [`ROOMS_PER_SESSION_MAX`] rooms.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Rooms(Vec<RoomId>);
+/// At most [`ROOMS_PER_SESSION_MAX`] rooms; one, as usual, without an allocation.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Rooms(Held);
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Held {
+    One(RoomId),
+    /// None, or two and more: equal rooms are held in the same way.
+    Other(Vec<RoomId>),
+}
 
 /// More than [`ROOMS_PER_SESSION_MAX`] rooms.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
@@ -128,17 +135,24 @@ pub struct TooManyRooms {
 impl TryFrom<Vec<RoomId>> for Rooms {
     type Error = TooManyRooms;
 
-    fn try_from(rooms: Vec<RoomId>) -> Result<Self, TooManyRooms> {
-        if rooms.len() > ROOMS_PER_SESSION_MAX {
-            return Err(TooManyRooms { rooms: rooms.len() });
+    fn try_from(mut rooms: Vec<RoomId>) -> Result<Self, TooManyRooms> {
+        match rooms.len() {
+            1 => Ok(rooms.remove(0).into()),
+            0 | 2..=ROOMS_PER_SESSION_MAX => Ok(Self(Held::Other(rooms))),
+            rooms => Err(TooManyRooms { rooms }),
         }
-        Ok(Self(rooms))
     }
 }
 
 impl From<RoomId> for Rooms {
     fn from(room: RoomId) -> Self {
-        Self(vec![room])
+        Self(Held::One(room))
+    }
+}
+
+impl Default for Rooms {
+    fn default() -> Self {
+        Self(Held::Other(Vec::new()))
     }
 }
 
@@ -146,7 +160,10 @@ impl Deref for Rooms {
     type Target = [RoomId];
 
     fn deref(&self) -> &[RoomId] {
-        &self.0
+        match &self.0 {
+            Held::One(room) => std::slice::from_ref(room),
+            Held::Other(rooms) => rooms,
+        }
     }
 }
 

@@ -1,5 +1,6 @@
-//! Fixed bytes and short names, as tokens and resume tickets carry them.
+//! Fixed bytes and short names, as tokens and resume tickets carry them, and their text form.
 
+use base64_simd::{AsOut, URL_SAFE_NO_PAD};
 use proto::id::{DeviceId, RoomId, ViewerId};
 use proto::limits::{ACCOUNT_BYTES_MAX, DEVICE_BYTES_MAX, ROOM_BYTES_MAX, ROOMS_PER_SESSION_MAX};
 
@@ -36,6 +37,7 @@ fn push_name(bytes: &mut Vec<u8>, name: &str) {
 }
 
 /// The bytes not read yet.
+#[derive(Clone, Copy)]
 pub(crate) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -50,31 +52,117 @@ impl<'a> Reader<'a> {
     }
 
     /// Account, device and rooms, and nothing behind them.
-    pub(crate) fn names(mut self) -> Result<(ViewerId, Option<DeviceId>, Rooms), Damaged> {
-        let account = ViewerId::parse(self.name()?).map_err(|_| Damaged)?;
-        let device = match self.name()? {
-            "" => None,
-            name => Some(DeviceId::parse(name).map_err(|_| Damaged)?),
-        };
+    pub(crate) fn names(mut self) -> Result<Names<'a>, Damaged> {
+        let account = self.name()?;
+        let device = self.name()?;
         let [count] = self.array()?;
         if usize::from(count) > ROOMS_PER_SESSION_MAX {
             return Err(Damaged);
         }
-        let rooms: Vec<RoomId> = (0..count).map(|_| self.room()).collect::<Result<_, _>>()?;
+        let rooms = Reader(self.0);
+        for _ in 0..count {
+            self.name()?;
+        }
         if !self.0.is_empty() {
             return Err(Damaged);
         }
-        Ok((account, device, Rooms::try_from(rooms).map_err(|_| Damaged)?))
+        Ok(Names { account, device, count, rooms })
     }
 
-    fn room(&mut self) -> Result<RoomId, Damaged> {
-        RoomId::parse(self.name()?).map_err(|_| Damaged)
-    }
-
-    fn name(&mut self) -> Result<&'a str, Damaged> {
+    fn name(&mut self) -> Result<&'a [u8], Damaged> {
         let [length] = self.array()?;
         let (name, rest) = self.0.split_at_checked(usize::from(length)).ok_or(Damaged)?;
         self.0 = rest;
-        std::str::from_utf8(name).map_err(|_| Damaged)
+        Ok(name)
+    }
+}
+
+/// Account, device and rooms as they stand in the bytes: their lengths fit, their grammars were
+/// not looked at. Copies nothing, so that it costs little to refuse what nobody signed.
+#[derive(Clone, Copy)]
+pub(crate) struct Names<'a> {
+    account: &'a [u8],
+    device: &'a [u8],
+    count: u8,
+    rooms: Reader<'a>,
+}
+
+impl Names<'_> {
+    /// The names, each within its grammar.
+    pub(crate) fn parse(mut self) -> Result<(ViewerId, Option<DeviceId>, Rooms), Damaged> {
+        let account = ViewerId::parse(text(self.account)?).map_err(|_| Damaged)?;
+        let device = match text(self.device)? {
+            "" => None,
+            name => Some(DeviceId::parse(name).map_err(|_| Damaged)?),
+        };
+        let rooms = match self.count {
+            1 => Rooms::from(self.room()?),
+            count => {
+                let rooms = (0..count).map(|_| self.room()).collect::<Result<Vec<_>, _>>()?;
+                Rooms::try_from(rooms).map_err(|_| Damaged)?
+            }
+        };
+        Ok((account, device, rooms))
+    }
+
+    fn room(&mut self) -> Result<RoomId, Damaged> {
+        RoomId::parse(text(self.rooms.name()?)?).map_err(|_| Damaged)
+    }
+}
+
+fn text(name: &[u8]) -> Result<&str, Damaged> {
+    std::str::from_utf8(name).map_err(|_| Damaged)
+}
+
+/// Puts the bytes of strict base64url without padding (RFC 4648 5, unused bits zero) into
+/// `bytes`; as many as there are.
+pub(crate) fn decode<'a>(text: &str, bytes: &'a mut [u8]) -> Result<&'a [u8], Damaged> {
+    if URL_SAFE_NO_PAD.estimated_decoded_length(text.len()) > bytes.len() {
+        return Err(Damaged);
+    }
+    let decoded = URL_SAFE_NO_PAD.decode(text.as_bytes(), bytes.as_out()).map_err(|_| Damaged)?;
+    Ok(decoded)
+}
+
+/// `prefix` and behind it the bytes as base64url.
+pub(crate) fn encode(prefix: &str, bytes: &[u8]) -> String {
+    let mut text =
+        String::with_capacity(prefix.len() + URL_SAFE_NO_PAD.encoded_length(bytes.len()));
+    text.push_str(prefix);
+    URL_SAFE_NO_PAD.encode_append(bytes, &mut text);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn base64url_is_that_of_another_implementation(
+            bytes in proptest::collection::vec(any::<u8>(), 0..768),
+            garbled in "[A-Za-z0-9_-]{0,200}[ -~]{0,2}[A-Za-z0-9_-]{0,70}",
+        ) {
+            let reference = base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+            let text = encode("", &bytes);
+
+            let mut decoded = [0; 768];
+            prop_assert_eq!(&text, &reference.encode(&bytes));
+            prop_assert_eq!(decode(&text, &mut decoded), Ok(&bytes[..]));
+            let garbled_bytes = reference.decode(&garbled).ok();
+            prop_assert_eq!(decode(&garbled, &mut decoded).ok(), garbled_bytes.as_deref());
+        }
+    }
+
+    #[test]
+    fn text_that_would_not_fit_is_damaged() {
+        let mut bytes = [0; 6];
+
+        assert_eq!(decode("AAAAAAAA", &mut bytes), Ok(&[0; 6][..]));
+        assert_eq!(decode("AAAAAAAAAA", &mut bytes), Err(Damaged));
     }
 }

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use auth_core::keyring::{Keyring, LinkKeyring};
 use auth_core::link_id;
 use auth_core::mac::{self, Alg};
+use auth_core::policy::Policies;
 use auth_core::replay::Replays;
 use auth_core::revocation::Revocations;
 use auth_core::token::{
@@ -259,7 +260,7 @@ fn an_explanation_shows_the_fields_and_the_reason() {
 fn a_link_and_the_masters_hold_the_same_key() {
     let world = World::new(Alg::HmacSm3);
     let name = KeyName { epoch: EPOCH, kid: 0, app: AppId(1), link: link_id(ADDRESS) };
-    let mac = |key: Cow<'_, mac::Key>| key.sign(b"", b"x");
+    let mac = |key: Cow<'_, mac::Key>| key.sign(b"x");
 
     let by_link = mac(world.link.key(&name).unwrap());
     let by_masters = mac(world.keyring.key(&name).unwrap());
@@ -307,6 +308,7 @@ struct World {
     keyring: Keyring,
     link: LinkKeyring,
     links: [[u8; 16]; 1],
+    policies: Policies,
     revocations: Revocations,
 }
 
@@ -326,18 +328,24 @@ impl World {
             keyring,
             link: LinkKeyring::new(&keys).unwrap(),
             links: [link_id(ADDRESS)],
+            policies: Policies::default(),
             revocations: Revocations::new(10),
         }
     }
 
     fn scope(&self) -> Scope<'_, LinkKeyring> {
-        Scope { keys: &self.link, links: &self.links, revocations: &self.revocations }
+        Scope {
+            keys: &self.link,
+            links: &self.links,
+            policies: &self.policies,
+            revocations: &self.revocations,
+        }
     }
 
     /// Asks the link and the masters, who must agree on whether the token passes.
     fn verify_at(&self, text: &str, now_s: u32) -> Result<Claims, TokenRefusal> {
-        let Scope { links, revocations, .. } = self.scope();
-        let masters = Scope { keys: &self.keyring, links, revocations };
+        let Scope { links, policies, revocations, .. } = self.scope();
+        let masters = Scope { keys: &self.keyring, links, policies, revocations };
         let by_link = verify(text, &self.scope(), &mut Replays::new(1), at(now_s));
         let by_masters = verify(text, &masters, &mut Replays::new(1), at(now_s));
         assert_eq!(by_link.is_ok(), by_masters.is_ok());

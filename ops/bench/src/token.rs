@@ -5,6 +5,7 @@ use std::hint::black_box;
 use auth_core::keyring::{Keyring, LinkKeyring};
 use auth_core::link_id;
 use auth_core::mac::Alg;
+use auth_core::policy::Policies;
 use auth_core::replay::Replays;
 use auth_core::revocation::Revocations;
 use auth_core::token::{self, Claims, Scope, flag};
@@ -29,7 +30,13 @@ pub(crate) fn run() -> anyhow::Result<Vec<Line>> {
         let claims = claims()?;
         let token = keyring.mint(&claims)?;
         let revocations = Revocations::new(1024);
-        let scope = Scope { keys: &keys, links: &[claims.link], revocations: &revocations };
+        let policies = Policies::default();
+        let scope = Scope {
+            keys: &keys,
+            links: &[claims.link],
+            policies: &policies,
+            revocations: &revocations,
+        };
         let mut replays = Replays::new(1024);
         let now = Wall(u64::from(IAT_S) * 1000);
         token::verify(&token, &scope, &mut replays, now)?;

@@ -5,14 +5,12 @@
 //! | link_id[16] | jti[16] | len u8 account | len u8 device | n u8 × (len u8 room)
 //! ```
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use proto::id::AppId;
 use proto::limits::TOKEN_BYTES_MAX;
 
-use super::{Claims, TokenRefusal};
+use super::{Claims, KeyName, TokenRefusal};
 use crate::mac::{self, MAC_BYTES};
-use crate::wire::{self, NAMES_BYTES_MAX, Reader};
+use crate::wire::{self, Damaged, NAMES_BYTES_MAX, Names, Reader};
 
 /// What every token begins with.
 pub(super) const PREFIX: &str = "dm1.";
@@ -35,6 +33,70 @@ pub struct Selector {
     pub epoch: u32,
 }
 
+/// Where a token's text is decoded: behind the domain, so that what the MAC covers lies together.
+pub(super) struct Space([u8; DOMAIN.len() + RAW_BYTES_MAX]);
+
+impl Default for Space {
+    fn default() -> Self {
+        let mut space = [0; _];
+        space[..DOMAIN.len()].copy_from_slice(DOMAIN);
+        Self(space)
+    }
+}
+
+/// A token taken apart. Nothing of it can be believed before its MAC is checked, and nothing is
+/// copied before.
+pub(super) struct Parts<'a> {
+    pub(super) alg: u8,
+    pub(super) name: KeyName,
+    flags: u8,
+    iat_s: u32,
+    ttl_s: u16,
+    caps: u16,
+    jti: [u8; 16],
+    names: Names<'a>,
+    /// Domain and body.
+    pub(super) message: &'a [u8],
+    pub(super) mac: [u8; MAC_BYTES],
+}
+
+impl<'a> Parts<'a> {
+    /// Reads the text: length, strict base64url, exact layout with nothing behind it.
+    pub(super) fn read(text: &str, space: &'a mut Space) -> Result<Self, TokenRefusal> {
+        if text.len() > TOKEN_BYTES_MAX {
+            return Err(TokenRefusal::TooLong { bytes: text.len() });
+        }
+        let encoded = text.strip_prefix(PREFIX).ok_or(TokenRefusal::Prefix)?;
+        let raw = wire::decode(encoded, &mut space.0[DOMAIN.len()..]);
+        let raw_bytes = raw.map_err(|_| TokenRefusal::Encoding)?.len();
+        let (message, mac) = space.0[..DOMAIN.len() + raw_bytes]
+            .split_last_chunk()
+            .filter(|(message, _)| message.len() >= DOMAIN.len())
+            .ok_or(TokenRefusal::Malformed)?;
+        let mut reader = Reader::new(&message[DOMAIN.len()..]);
+        let [version, alg, flags, kid] = reader.array()?;
+        if version != VERSION {
+            return Err(TokenRefusal::Version { version });
+        }
+        let app = AppId(u32::from_be_bytes(reader.array()?));
+        let epoch = u32::from_be_bytes(reader.array()?);
+        let iat_s = u32::from_be_bytes(reader.array()?);
+        let ttl_s = u16::from_be_bytes(reader.array()?);
+        let caps = u16::from_be_bytes(reader.array()?);
+        let name = KeyName { epoch, kid, app, link: reader.array()? };
+        let jti = reader.array()?;
+        let names = reader.names()?;
+        Ok(Self { alg, name, flags, iat_s, ttl_s, caps, jti, names, message, mac: *mac })
+    }
+
+    /// What it says.
+    pub(super) fn claims(&self) -> Result<Claims, Damaged> {
+        let Self { name: KeyName { app, link, .. }, iat_s, ttl_s, flags, caps, jti, .. } = *self;
+        let (account, device, rooms) = self.names.parse()?;
+        Ok(Claims { app, link, iat_s, ttl_s, flags, caps, jti, account, device, rooms })
+    }
+}
+
 /// A token that was read but not verified: good for explaining, never for deciding.
 #[derive(Clone, Debug)]
 pub struct Unverified {
@@ -42,87 +104,49 @@ pub struct Unverified {
     pub selector: Selector,
     /// What it claims.
     pub claims: Claims,
-    raw: [u8; RAW_BYTES_MAX],
-    body_bytes: usize,
+    /// Bytes of its body.
+    pub body_bytes: usize,
+    /// The MAC it carries.
+    pub mac: [u8; MAC_BYTES],
 }
 
 impl Unverified {
     /// Reads the text: length, strict base64url, exact layout with nothing behind it.
     pub fn read(text: &str) -> Result<Self, TokenRefusal> {
-        if text.len() > TOKEN_BYTES_MAX {
-            return Err(TokenRefusal::TooLong { bytes: text.len() });
-        }
-        let encoded = text.strip_prefix(PREFIX).ok_or(TokenRefusal::Prefix)?;
-        let mut raw = [0; RAW_BYTES_MAX];
-        let length =
-            URL_SAFE_NO_PAD.decode_slice(encoded, &mut raw).map_err(|_| TokenRefusal::Encoding)?;
-        let body_bytes = length.checked_sub(MAC_BYTES).ok_or(TokenRefusal::Malformed)?;
-        let (selector, claims) = parse(&raw[..body_bytes])?;
-        Ok(Self { selector, claims, raw, body_bytes })
-    }
-
-    /// Bytes of the body.
-    #[must_use]
-    pub const fn body_bytes(&self) -> usize {
-        self.body_bytes
-    }
-
-    /// The MAC it carries.
-    #[must_use]
-    pub fn mac(&self) -> [u8; MAC_BYTES] {
-        let mut mac = [0; MAC_BYTES];
-        mac.copy_from_slice(&self.raw[self.body_bytes..self.body_bytes + MAC_BYTES]);
-        mac
-    }
-
-    /// Whether the MAC is `key`'s.
-    #[must_use]
-    pub fn is_signed_by(&self, key: &mac::Key) -> bool {
-        key.is_signed(DOMAIN, &self.raw[..self.body_bytes], &self.mac())
+        let mut space = Space::default();
+        let parts = Parts::read(text, &mut space)?;
+        let KeyName { epoch, kid, .. } = parts.name;
+        Ok(Self {
+            selector: Selector { alg: parts.alg, kid, epoch },
+            claims: parts.claims()?,
+            body_bytes: parts.message.len() - DOMAIN.len(),
+            mac: parts.mac,
+        })
     }
 }
 
 /// Writes the text of a token.
 pub(super) fn write(claims: &Claims, selector: Selector, key: &mac::Key) -> String {
-    let mut raw = body(claims, selector);
-    let mac = key.sign(DOMAIN, &raw);
-    raw.extend_from_slice(&mac);
-    let mut text = String::with_capacity(PREFIX.len() + raw.len().div_ceil(3) * 4);
-    text.push_str(PREFIX);
-    URL_SAFE_NO_PAD.encode_string(&raw, &mut text);
-    text
+    let mut message = message(claims, selector);
+    let mac = key.sign(&message);
+    message.extend_from_slice(&mac);
+    wire::encode(PREFIX, &message[DOMAIN.len()..])
 }
 
-fn body(claims: &Claims, selector: Selector) -> Vec<u8> {
-    let mut body = Vec::with_capacity(RAW_BYTES_MAX);
-    body.extend_from_slice(&[VERSION, selector.alg, claims.flags, selector.kid]);
-    body.extend_from_slice(&claims.app.0.to_be_bytes());
-    body.extend_from_slice(&selector.epoch.to_be_bytes());
-    body.extend_from_slice(&claims.iat_s.to_be_bytes());
-    body.extend_from_slice(&claims.ttl_s.to_be_bytes());
-    body.extend_from_slice(&claims.caps.to_be_bytes());
-    body.extend_from_slice(&claims.link);
-    body.extend_from_slice(&claims.jti);
-    wire::push_names(&mut body, &claims.account, claims.device.as_ref(), &claims.rooms);
-    body
-}
-
-fn parse(body: &[u8]) -> Result<(Selector, Claims), TokenRefusal> {
-    let mut reader = Reader::new(body);
-    let [version, alg, flags, kid] = reader.array()?;
-    if version != VERSION {
-        return Err(TokenRefusal::Version { version });
-    }
-    let app = AppId(u32::from_be_bytes(reader.array()?));
-    let epoch = u32::from_be_bytes(reader.array()?);
-    let iat_s = u32::from_be_bytes(reader.array()?);
-    let ttl_s = u16::from_be_bytes(reader.array()?);
-    let caps = u16::from_be_bytes(reader.array()?);
-    let link = reader.array()?;
-    let jti = reader.array()?;
-    let (account, device, rooms) = reader.names()?;
-    let claims = Claims { app, link, iat_s, ttl_s, flags, caps, jti, account, device, rooms };
-    Ok((Selector { alg, kid, epoch }, claims))
+/// Domain and body, with room for the MAC.
+fn message(claims: &Claims, selector: Selector) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(DOMAIN.len() + RAW_BYTES_MAX);
+    bytes.extend_from_slice(DOMAIN);
+    bytes.extend_from_slice(&[VERSION, selector.alg, claims.flags, selector.kid]);
+    bytes.extend_from_slice(&claims.app.0.to_be_bytes());
+    bytes.extend_from_slice(&selector.epoch.to_be_bytes());
+    bytes.extend_from_slice(&claims.iat_s.to_be_bytes());
+    bytes.extend_from_slice(&claims.ttl_s.to_be_bytes());
+    bytes.extend_from_slice(&claims.caps.to_be_bytes());
+    bytes.extend_from_slice(&claims.link);
+    bytes.extend_from_slice(&claims.jti);
+    wire::push_names(&mut bytes, &claims.account, claims.device.as_ref(), &claims.rooms);
+    bytes
 }
 
 #[cfg(test)]
@@ -142,9 +166,9 @@ mod tests {
         let text = write(&vector_claims(), selector, &mac::Key::new(Alg::HmacSha256, &key));
         let token = Unverified::read(&text).unwrap();
 
-        assert_eq!(token.body_bytes(), 74);
+        assert_eq!(token.body_bytes, 74);
         assert_eq!(
-            hex::encode(token.mac()),
+            hex::encode(token.mac),
             "5e7713d70fb59b21981c5732a8b7e057098c15cfb38d043441f73b828bb5a5a0"
         );
         assert_eq!(token.selector, selector);

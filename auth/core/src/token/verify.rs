@@ -5,11 +5,14 @@ use std::borrow::Cow;
 use proto::close::CloseCode;
 use proto::id::AppId;
 use proto::limits::TOKEN_BYTES_MAX;
+use proto::policy::SKEW_S_MAX;
 use proto::time::Wall;
 
-use super::{Claims, LEEWAY_S, TTL_S_MAX, Unverified, flag};
+use super::layout::{Parts, Space};
+use super::{Claims, TTL_S_MAX, flag};
 use crate::derive::LinkId;
 use crate::mac;
+use crate::policy::Policies;
 use crate::replay::{NotTaken, Replays};
 use crate::revocation::Revocations;
 use crate::wire::Damaged;
@@ -71,6 +74,8 @@ pub struct Scope<'a, K> {
     pub keys: &'a K,
     /// Addresses that the connection may have been assigned to.
     pub links: &'a [LinkId],
+    /// How far the clocks of who minted and who verifies may be apart.
+    pub policies: &'a Policies,
     /// Kicks and void epochs.
     pub revocations: &'a Revocations,
 }
@@ -226,13 +231,15 @@ pub fn verify<K: KeySource>(
     replays: &mut Replays,
     now: Wall,
 ) -> Result<Claims, TokenRefusal> {
-    let token = Unverified::read(text)?;
-    check_mac(&token, scope.keys)?;
-    check_fields(&token, scope, now)?;
-    check_revocations(&token, scope.revocations)?;
-    let claims = token.claims;
+    let mut space = Space::default();
+    let parts = Parts::read(text, &mut space)?;
+    check_mac(&parts, scope.keys)?;
+    let claims = parts.claims()?;
+    check_fields(&claims, parts.name.epoch, scope, now)?;
+    check_revocations(&claims, &parts.name, scope.revocations)?;
     if claims.has_flag(flag::SINGLE_USE) {
-        let end_s = u64::from(claims.iat_s) + u64::from(claims.ttl_s) + u64::from(LEEWAY_S);
+        // Whatever the policy's skew is, or becomes while the token lives.
+        let end_s = u64::from(claims.iat_s) + u64::from(claims.ttl_s) + u64::from(SKEW_S_MAX);
         replays.take(claims.jti, Wall(end_s * 1000), now).map_err(|it| match it {
             NotTaken::Seen => TokenRefusal::Replayed,
             NotTaken::Full => TokenRefusal::ReplaysFull,
@@ -241,43 +248,38 @@ pub fn verify<K: KeySource>(
     Ok(claims)
 }
 
-fn check_mac<K: KeySource>(token: &Unverified, keys: &K) -> Result<(), TokenRefusal> {
-    let selector = token.selector;
-    let key = keys.key(&KeyName {
-        epoch: selector.epoch,
-        kid: selector.kid,
-        app: token.claims.app,
-        link: token.claims.link,
-    })?;
-    if key.alg().code() != selector.alg {
-        return Err(TokenRefusal::Alg { alg: selector.alg });
+fn check_mac<K: KeySource>(parts: &Parts<'_>, keys: &K) -> Result<(), TokenRefusal> {
+    let key = keys.key(&parts.name)?;
+    if key.alg().code() != parts.alg {
+        return Err(TokenRefusal::Alg { alg: parts.alg });
     }
-    if !token.is_signed_by(&key) {
+    if !key.is_signed(parts.message, &parts.mac) {
         return Err(TokenRefusal::Mac);
     }
     Ok(())
 }
 
 fn check_fields<K: KeySource>(
-    token: &Unverified,
+    claims: &Claims,
+    named: u32,
     scope: &Scope<'_, K>,
     now: Wall,
 ) -> Result<(), TokenRefusal> {
-    let claims = &token.claims;
     if !scope.links.contains(&claims.link) {
         return Err(TokenRefusal::Elsewhere);
     }
     let minted = claims.iat_s / scope.keys.interval_s();
-    if minted != token.selector.epoch {
-        return Err(TokenRefusal::EpochMismatch { minted, named: token.selector.epoch });
+    if minted != named {
+        return Err(TokenRefusal::EpochMismatch { minted, named });
     }
+    let skew_s = u64::from(scope.policies.of(claims.app, &claims.rooms).skew_s);
     let now_s = now.unix_s();
     let iat_s = u64::from(claims.iat_s);
-    if iat_s > now_s + u64::from(LEEWAY_S) {
+    if iat_s > now_s + skew_s {
         return Err(TokenRefusal::Early { ahead_s: iat_s - now_s });
     }
     let expires_s = iat_s + u64::from(claims.ttl_s);
-    if now_s > expires_s + u64::from(LEEWAY_S) {
+    if now_s > expires_s + skew_s {
         return Err(TokenRefusal::Expired { ago_s: now_s - expires_s });
     }
     if claims.ttl_s > TTL_S_MAX {
@@ -286,10 +288,13 @@ fn check_fields<K: KeySource>(
     Ok(())
 }
 
-fn check_revocations(token: &Unverified, revocations: &Revocations) -> Result<(), TokenRefusal> {
-    let Unverified { selector, claims, .. } = token;
-    if revocations.is_void(selector.kid, selector.epoch) {
-        return Err(TokenRefusal::Void { epoch: selector.epoch, kid: selector.kid });
+fn check_revocations(
+    claims: &Claims,
+    name: &KeyName,
+    revocations: &Revocations,
+) -> Result<(), TokenRefusal> {
+    if revocations.is_void(name.kid, name.epoch) {
+        return Err(TokenRefusal::Void { epoch: name.epoch, kid: name.kid });
     }
     let issued = Wall(u64::from(claims.iat_s) * 1000);
     if revocations.is_kicked(claims.app, &claims.rooms, &claims.account, issued) {

@@ -6,6 +6,7 @@ use anyhow::Context;
 use auth_core::derive::LinkId;
 use auth_core::keyring::{Keyring, epoch_of};
 use auth_core::link_id;
+use auth_core::policy::Policies;
 use auth_core::revocation::Revocations;
 use auth_core::token::{Claims, Rooms, Scope, explain, flag};
 use kit::clock::Clock;
@@ -44,7 +45,9 @@ fn mint(args: TokenMint) -> anyhow::Result<ExitCode> {
 fn verify(args: &TokenVerify) -> anyhow::Result<ExitCode> {
     let (keyring, link, now) = keys(&args.keys)?;
     let revocations = Revocations::new(1);
-    let scope = Scope { keys: &keyring, links: &[link], revocations: &revocations };
+    let policies = Policies::default();
+    let scope =
+        Scope { keys: &keyring, links: &[link], policies: &policies, revocations: &revocations };
     let explanation = explain(&args.token, &scope, now);
     cli::line(&explanation.to_string());
     Ok(if explanation.verdict.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
