@@ -97,7 +97,7 @@ impl Driver {
         let mut read = Ok(());
         loop {
             if next >= end {
-                self.epochs.handle(&Input::CaughtUp);
+                self.epochs.handle(&Input::Lead);
             }
             self.tick()?;
             let published = self.publish().await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use auth_core::app::App;
-use auth_core::epochs::{Epochs, Plan};
+use auth_core::epochs::{Epochs, Input, Plan};
 use auth_core::keyring::Keyring;
 use auth_core::node::NodeSecret;
 use bus::Bus;
@@ -72,8 +72,11 @@ impl Service {
         let masters = masters::load_or_create(&config.data, config.interval_s)?;
         let ttl_s =
             parts.apps.iter().map(|it| it.policy.token_ttl_s).max().unwrap_or(TTL_S_DEFAULT);
-        let plan = Plan::new(&masters, &config.algs, config.ahead, ttl_s)?;
+        let plan = Plan::new(masters.interval_s, &config.algs, config.ahead, ttl_s)?;
         let horizon = plan.horizon();
+        let mut epochs = Epochs::new(plan);
+        let kids: Vec<u8> = masters.masters.iter().map(|it| it.kid).collect();
+        epochs.handle(&Input::Masters(&kids));
         let keys = Arc::new(Keys {
             clock: parts.clock,
             nodes: Nodes::new(parts.nodes)?,
@@ -85,7 +88,7 @@ impl Service {
         let driver = Driver {
             bus: parts.global_bus,
             keys: Arc::clone(&keys),
-            epochs: Epochs::new(plan),
+            epochs,
             answer_max: Duration::from_millis(config.bus_ms_max.into()),
             horizon_min: horizon / 4,
             health: parts.health.part("auth"),

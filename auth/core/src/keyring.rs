@@ -7,8 +7,9 @@
 mod link;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use proto::control::EpochFact;
@@ -19,6 +20,7 @@ use proto::time::Wall;
 use crate::derive::{EpochKey, LinkId, SecretBytes, from_hex, link_id, to_hex};
 use crate::mac::{self, Alg};
 use crate::resume;
+use crate::revocation::Voids;
 use crate::token::{self, Claims, KeyName, KeySource, NoKey};
 
 pub use link::{LinkKeyring, TOKEN_KEYS_MAX};
@@ -62,6 +64,12 @@ pub enum KeyError {
         /// The running one.
         current: u32,
     },
+    /// An epoch's random and algorithm never change, and its masters only become more.
+    #[error("epoch {epoch} is known with another random, another algorithm or more masters")]
+    Changed {
+        /// Epoch found.
+        epoch: u32,
+    },
     /// More than [`MASTERS_MAX`].
     #[error("{masters} masters are more than {MASTERS_MAX}")]
     TooManyMasters {
@@ -94,6 +102,12 @@ pub fn epochs_back(interval_s: u32) -> u32 {
     resume::LIFE_S.div_ceil(interval_s.max(1)).max(1)
 }
 
+/// Epochs whose keys can be needed at `now`.
+pub(crate) fn needed(now: Wall, interval_s: u32) -> RangeInclusive<u32> {
+    let current = epoch_of(now, interval_s);
+    current.saturating_sub(epochs_back(interval_s))..=current.saturating_add(AHEAD_MAX)
+}
+
 /// Time from `now` to the end of the last epoch for which `is_known` holds without a hole.
 fn horizon(now: Wall, interval_s: u32, is_known: impl Fn(u32) -> bool) -> Duration {
     let current = epoch_of(now, interval_s);
@@ -111,13 +125,14 @@ pub struct Keyring {
     interval_s: u32,
     masters: Vec<(u8, SecretBytes)>,
     epochs: BTreeMap<u32, Epoch>,
+    voids: Voids,
 }
 
 #[derive(Clone)]
 struct Epoch {
     alg: Alg,
     random: [u8; 32],
-    /// The epoch's masters, newest first.
+    /// The epoch's masters, the one that mints first.
     kids: Vec<u8>,
     /// Those of them that are held, in the same order.
     keys: Vec<(u8, EpochKey)>,
@@ -129,8 +144,12 @@ impl Keyring {
         if masters.interval_s == 0 {
             return Err(KeyError::NoInterval);
         }
-        let mut keyring =
-            Self { interval_s: masters.interval_s, masters: Vec::new(), epochs: BTreeMap::new() };
+        let mut keyring = Self {
+            interval_s: masters.interval_s,
+            masters: Vec::new(),
+            epochs: BTreeMap::new(),
+            voids: Voids::default(),
+        };
         keyring.replace_masters(masters)?;
         Ok(keyring)
     }
@@ -152,7 +171,8 @@ impl Keyring {
         Ok(())
     }
 
-    /// Takes the public fact of an epoch; a newer fact of the same epoch replaces it, as on the bus.
+    /// Takes the public fact of an epoch. A later fact of the same epoch may add masters and change
+    /// nothing else: tokens and links live on what was published first.
     ///
     /// Beyond [`EPOCHS_MAX`] the epoch that is farthest from `now` gives way.
     pub fn handle(&mut self, fact: &EpochFact, now: Wall) -> Result<(), KeyError> {
@@ -161,6 +181,9 @@ impl Keyring {
         let random = *from_hex(&fact.random).ok_or(KeyError::Hex)?;
         if fact.kids.len() > MASTERS_MAX {
             return Err(KeyError::TooManyMasters { masters: fact.kids.len() });
+        }
+        if self.epochs.get(&fact.epoch).is_some_and(|it| !it.becomes(alg, &random, &fact.kids)) {
+            return Err(KeyError::Changed { epoch: fact.epoch });
         }
         let keys = derive(&self.masters, &random, &fact.kids);
         self.epochs.insert(fact.epoch, Epoch { alg, random, kids: fact.kids.clone(), keys });
@@ -171,33 +194,60 @@ impl Keyring {
         Ok(())
     }
 
+    /// Declares epochs of a master void: they mint nothing more, and links get no keys of them.
+    pub fn revoke(&mut self, kid: u8, from_epoch: u32, to_epoch: u32) {
+        self.voids.add(kid, from_epoch, to_epoch);
+    }
+
     /// The same masters with only the epochs that a link can need at `now`.
     #[must_use]
     pub fn needed_at(&self, now: Wall) -> Self {
-        let current = epoch_of(now, self.interval_s);
-        let oldest = current.saturating_sub(epochs_back(self.interval_s));
-        let epochs = self.epochs.range(oldest..=current.saturating_add(AHEAD_MAX));
+        let epochs = needed(now, self.interval_s);
         Self {
             interval_s: self.interval_s,
             masters: self.masters.clone(),
-            epochs: epochs.map(|(epoch, it)| (*epoch, it.clone())).collect(),
+            epochs: self.epochs.range(epochs).map(|(epoch, it)| (*epoch, it.clone())).collect(),
+            voids: self.voids.clone(),
         }
+    }
+
+    /// Masters that are not held although an epoch that is needed at `now` names them: somebody
+    /// has rotated them, and they are to be fetched.
+    #[must_use]
+    pub fn missing_masters(&self, now: Wall) -> BTreeSet<u8> {
+        let epochs = self.epochs.range(needed(now, self.interval_s));
+        let kids = epochs.flat_map(|(_, it)| it.kids.iter().copied());
+        kids.filter(|kid| self.masters.iter().all(|(it, _)| it != kid)).collect()
+    }
+
+    /// The public facts of the epochs kept, the oldest first.
+    #[must_use]
+    pub fn facts(&self) -> Vec<EpochFact> {
+        let fact = |(&epoch, it): (&u32, &Epoch)| EpochFact {
+            epoch,
+            interval_s: self.interval_s,
+            alg: it.alg.code(),
+            random: to_hex(&it.random),
+            kids: it.kids.clone(),
+        };
+        self.epochs.iter().map(fact).collect()
     }
 
     /// How long tokens can be minted without another fact; zero when they cannot be now.
     #[must_use]
     pub fn horizon(&self, now: Wall) -> Duration {
         horizon(now, self.interval_s, |epoch| {
-            self.epochs.get(&epoch).is_some_and(|it| !it.keys.is_empty())
+            self.epochs.get(&epoch).is_some_and(|it| it.valid(epoch, &self.voids).next().is_some())
         })
     }
 
-    /// The key that mints for an app and an address in an epoch: that of the newest master.
+    /// The key that mints for an app and an address in an epoch: that of the first of its masters
+    /// that is held and not void.
     ///
     /// Costs a few hundred nanoseconds; keep it for as long as the epoch runs.
     pub fn minting_key(&self, app: AppId, link: &LinkId, epoch: u32) -> Result<token::Key, NoKey> {
         let found = self.epochs.get(&epoch).ok_or(NoKey::Epoch { epoch })?;
-        let (kid, key) = found.keys.first().ok_or(NoKey::Epoch { epoch })?;
+        let (kid, key) = found.valid(epoch, &self.voids).next().ok_or(NoKey::Epoch { epoch })?;
         let secret = key.token_key(app, found.alg, epoch, link);
         Ok(token::Key { epoch, kid: *kid, mac: mac::Key::new(found.alg, &secret) })
     }
@@ -210,13 +260,14 @@ impl Keyring {
     }
 
     /// Everything a link may hold: its own addresses' keys for `apps`, and its unit's resume keys, of
-    /// every epoch kept; see [`Keyring::needed_at`].
+    /// every epoch kept; see [`Keyring::needed_at`]. Of each epoch, the master that mints comes
+    /// first.
     #[must_use]
     pub fn link_keys(&self, unit: UnitId, addresses: &[String], apps: &[AppId]) -> LinkKeys {
         let mut tokens = Vec::new();
         let mut resumes = Vec::new();
         for (&epoch, found) in &self.epochs {
-            for (kid, key) in &found.keys {
+            for (kid, key) in found.valid(epoch, &self.voids) {
                 let resume = key.resume_key(unit);
                 resumes.push(ResumeKey { epoch, kid: *kid, key: to_hex(&resume) });
                 for address in addresses {
@@ -238,7 +289,8 @@ impl Keyring {
     /// How many token keys [`Keyring::link_keys`] would give.
     #[must_use]
     pub fn link_keys_count(&self, addresses: usize, apps: usize) -> usize {
-        let keys: usize = self.epochs.values().map(|it| it.keys.len()).sum();
+        let keys = self.epochs.iter().map(|(&epoch, it)| it.valid(epoch, &self.voids).count());
+        let keys: usize = keys.sum();
         keys.saturating_mul(addresses).saturating_mul(apps)
     }
 
@@ -256,6 +308,18 @@ impl Keyring {
         let (epoch, _) =
             if is_oldest { self.epochs.pop_first()? } else { self.epochs.pop_last()? };
         Some(epoch)
+    }
+}
+
+impl Epoch {
+    /// Its keys, without those of masters that are void in it.
+    fn valid(&self, epoch: u32, voids: &Voids) -> impl Iterator<Item = &(u8, EpochKey)> {
+        self.keys.iter().filter(move |(kid, _)| !voids.is_void(*kid, epoch))
+    }
+
+    /// Whether it may become this: the same, with more masters at most.
+    fn becomes(&self, alg: Alg, random: &[u8; 32], kids: &[u8]) -> bool {
+        self.alg == alg && self.random == *random && self.kids.iter().all(|it| kids.contains(it))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Kicks, bans and void epochs, as `control` tells them, bounded.
 
+mod void;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -7,12 +9,12 @@ use proto::control::Fact;
 use proto::id::{AppId, RoomId, ViewerId};
 use proto::time::Wall;
 
+pub use void::{VOIDS_MAX, Voids};
+
 /// How long a not-before counts: nothing that was issued earlier lives longer.
 pub const NOT_BEFORE_LIFE: Duration = crate::ticket::LIFE_MAX;
 /// Kept so much longer than it counts: a clock that is ahead for a while forgets nothing.
 const SLACK: Duration = Duration::from_secs(24 * 60 * 60);
-/// Void ranges of epochs kept; an operator declares one after a theft.
-const VOID_RANGES_MAX: usize = 64;
 
 /// Who was kicked, who is banned, which epochs are void.
 ///
@@ -25,16 +27,8 @@ pub struct Revocations {
     bans: Dated,
     /// Everything issued earlier is refused.
     floor: Wall,
-    void: BTreeSet<Void>,
+    voids: Voids,
     entries_max: usize,
-}
-
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-struct Void {
-    /// First, so that the range that matters least is the first of the set.
-    to_epoch: u32,
-    from_epoch: u32,
-    kid: u8,
 }
 
 type Subject = (AppId, RoomId, ViewerId);
@@ -47,7 +41,7 @@ impl Revocations {
             kicks: Dated::default(),
             bans: Dated::default(),
             floor: Wall(0),
-            void: BTreeSet::new(),
+            voids: Voids::default(),
             entries_max,
         }
     }
@@ -64,11 +58,7 @@ impl Revocations {
                 self.ban(subject, *until, now);
             }
             Fact::Revoked { kid, from_epoch, to_epoch } => {
-                let range = Void { kid: *kid, from_epoch: *from_epoch, to_epoch: *to_epoch };
-                self.void.insert(range);
-                if self.void.len() > VOID_RANGES_MAX {
-                    self.void.pop_first();
-                }
+                self.voids.add(*kid, *from_epoch, *to_epoch);
             }
             Fact::Epoch(_)
             | Fact::Room(_)
@@ -108,7 +98,7 @@ impl Revocations {
     /// Whether an epoch of a master was declared void.
     #[must_use]
     pub fn is_void(&self, kid: u8, epoch: u32) -> bool {
-        self.void.iter().any(|it| it.kid == kid && (it.from_epoch..=it.to_epoch).contains(&epoch))
+        self.voids.is_void(kid, epoch)
     }
 
     /// Kicks and bans kept.

@@ -7,7 +7,6 @@ use std::convert::Infallible;
 use auth_core::epochs::{Epochs, Input, Now, Plan, PlanError};
 use proptest::prelude::*;
 use proto::control::EpochFact;
-use proto::keys::{Master, Masters};
 use proto::time::{Mono, Wall};
 
 const T: u32 = 600;
@@ -19,7 +18,7 @@ fn nothing_is_drawn_before_everything_was_read() {
 
     assert_eq!(world.tick(EPOCH, 0), []);
 
-    world.epochs.handle(&Input::CaughtUp);
+    world.epochs.handle(&Input::Lead);
     let drawn: Vec<u32> = world.tick(EPOCH, 0).iter().map(|it| it.epoch).collect();
     assert_eq!(drawn, (EPOCH - 1..=EPOCH + 6).collect::<Vec<_>>());
 }
@@ -31,7 +30,7 @@ fn what_is_published_is_not_drawn() {
         world.epochs.handle(&Input::Fact(&fact(epoch, T)));
     }
 
-    world.epochs.handle(&Input::CaughtUp);
+    world.epochs.handle(&Input::Lead);
     let drawn: Vec<u32> = world.tick(EPOCH, 0).iter().map(|it| it.epoch).collect();
 
     let missing = [EPOCH, EPOCH + 1, EPOCH + 3, EPOCH + 4, EPOCH + 5, EPOCH + 6];
@@ -43,7 +42,7 @@ fn a_fact_of_another_interval_does_not_count() {
     let mut world = World::new(&[1]);
     world.epochs.handle(&Input::Fact(&fact(EPOCH, 300)));
 
-    world.epochs.handle(&Input::CaughtUp);
+    world.epochs.handle(&Input::Lead);
 
     assert_eq!(world.tick(EPOCH, 0).len(), 8);
 }
@@ -51,7 +50,7 @@ fn a_fact_of_another_interval_does_not_count() {
 #[test]
 fn a_draft_is_put_out_again_unchanged_until_it_comes_back() {
     let mut world = World::new(&[1]);
-    world.epochs.handle(&Input::CaughtUp);
+    world.epochs.handle(&Input::Lead);
 
     let first = world.tick(EPOCH, 0);
     world.mono += 999;
@@ -72,7 +71,7 @@ fn a_draft_is_put_out_again_unchanged_until_it_comes_back() {
 #[test]
 fn another_s_epoch_ends_the_draft() {
     let mut world = World::new(&[1]);
-    world.epochs.handle(&Input::CaughtUp);
+    world.epochs.handle(&Input::Lead);
     world.tick(EPOCH, 0);
 
     world.epochs.handle(&Input::Fact(&fact(EPOCH, T)));
@@ -84,7 +83,7 @@ fn another_s_epoch_ends_the_draft() {
 #[test]
 fn each_new_epoch_brings_one_more_at_the_far_end() {
     let mut world = World::new(&[1]);
-    world.epochs.handle(&Input::CaughtUp);
+    world.epochs.handle(&Input::Lead);
     for fact in world.tick(EPOCH, 0) {
         world.epochs.handle(&Input::Fact(&fact));
     }
@@ -102,7 +101,7 @@ fn an_epoch_that_was_published_too_early_is_not_drawn_again() {
     let mut world = World::new(&[1]);
     let far = EPOCH + 1000;
     world.epochs.handle(&Input::Fact(&fact(far, T)));
-    world.epochs.handle(&Input::CaughtUp);
+    world.epochs.handle(&Input::Lead);
     for out in world.tick(EPOCH, 0) {
         world.epochs.handle(&Input::Fact(&out));
     }
@@ -120,7 +119,7 @@ fn what_was_forgotten_is_not_drawn_either() {
     for epoch in EPOCH..EPOCH + 16_385 {
         world.epochs.handle(&Input::Fact(&fact(epoch, T)));
     }
-    world.epochs.handle(&Input::CaughtUp);
+    world.epochs.handle(&Input::Lead);
 
     assert_eq!(world.tick(EPOCH, 0), []);
     assert_eq!(world.tick(EPOCH + 16_380, 0).len(), 2);
@@ -130,7 +129,7 @@ fn what_was_forgotten_is_not_drawn_either() {
 #[test]
 fn all_algorithms_of_the_plan_come_up() {
     let mut world = World::new(&[1, 3]);
-    world.epochs.handle(&Input::CaughtUp);
+    world.epochs.handle(&Input::Lead);
 
     let algs: Vec<u8> = world.tick(EPOCH, 0).iter().map(|it| it.alg).collect();
 
@@ -140,7 +139,7 @@ fn all_algorithms_of_the_plan_come_up() {
 #[test]
 fn a_draw_that_fails_is_tried_again() {
     let mut world = World::new(&[1]);
-    world.epochs.handle(&Input::CaughtUp);
+    world.epochs.handle(&Input::Lead);
 
     let failed = world.epochs.tick(world.now(EPOCH, 0), || Err("no randomness"));
 
@@ -152,8 +151,7 @@ fn a_draw_that_fails_is_tried_again() {
 #[test]
 fn plans_that_cannot_be_kept_are_refused() {
     let plan = |interval_s, algs: &[u8], ahead, ttl_s| {
-        let masters = Masters { interval_s, masters: vec![] };
-        Plan::new(&masters, algs, ahead, ttl_s).map(|_| ())
+        Plan::new(interval_s, algs, ahead, ttl_s).map(|_| ())
     };
 
     assert_eq!(plan(240, &[1], 1, 120), Ok(()));
@@ -176,7 +174,7 @@ proptest! {
         let mut world = World::new(&[1, 2, 3]);
         let mut log: BTreeMap<u32, EpochFact> = BTreeMap::new();
         let mut epoch = EPOCH;
-        world.epochs.handle(&Input::CaughtUp);
+        world.epochs.handle(&Input::Lead);
         for (jump, is_bus_there, is_other_there) in steps {
             epoch = epoch.strict_add_signed(jump);
             world.mono += 1000;
@@ -211,9 +209,10 @@ struct World {
 
 impl World {
     fn new(algs: &[u8]) -> Self {
-        let masters = vec![Master { kid: 0, key: "c0".repeat(32) }];
-        let plan = Plan::new(&Masters { interval_s: T, masters }, algs, 6, 120).unwrap();
-        Self { epochs: Epochs::new(plan), mono: 0, draws: 0 }
+        let plan = Plan::new(T, algs, 6, 120).unwrap();
+        let mut epochs = Epochs::new(plan);
+        epochs.handle(&Input::Masters(&[0]));
+        Self { epochs, mono: 0, draws: 0 }
     }
 
     fn now(&self, epoch: u32, second: u32) -> Now {

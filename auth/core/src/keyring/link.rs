@@ -29,6 +29,8 @@ pub struct LinkKeyring {
     interval_s: u32,
     tokens: BTreeMap<KeyName, mac::Key>,
     resumes: BTreeMap<(u32, u8), resume::Key>,
+    /// The master that mints in an epoch: every link of the unit can open what it sealed.
+    sealing: BTreeMap<u32, u8>,
     links: BTreeSet<LinkId>,
     apps: BTreeSet<AppId>,
     epochs: BTreeSet<u32>,
@@ -46,8 +48,13 @@ impl LinkKeyring {
             keys.tokens.iter().map(token_key).collect::<Result<BTreeMap<_, _>, KeyError>>()?;
         let resumes =
             keys.resumes.iter().map(resume_key).collect::<Result<BTreeMap<_, _>, KeyError>>()?;
+        let mut sealing = BTreeMap::new();
+        for key in &keys.resumes {
+            sealing.entry(key.epoch).or_insert(key.kid);
+        }
         Ok(Self {
             interval_s: keys.interval_s,
+            sealing,
             links: tokens.keys().map(|it| it.link).collect(),
             apps: tokens.keys().map(|it| it.app).collect(),
             epochs: tokens.keys().map(|it| it.epoch).collect(),
@@ -78,7 +85,7 @@ impl LinkKeyring {
     #[must_use]
     pub fn sealing_key(&self, now: Wall) -> Option<&resume::Key> {
         let epoch = epoch_of(now, self.interval_s);
-        self.resumes.range((epoch, 0)..=(epoch, u8::MAX)).next_back().map(|(_, key)| key)
+        self.resumes.get(&(epoch, *self.sealing.get(&epoch)?))
     }
 
     /// The key that opens a resume ticket of this epoch and master.
