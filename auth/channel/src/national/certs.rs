@@ -16,7 +16,8 @@ mod request;
 use std::time::Duration;
 
 use proto::time::Wall;
-use x509_cert::der::DateTime;
+use x509_cert::der::pem::{PemLabel, decode_vec};
+use x509_cert::der::{self, DateTime, Decode};
 use x509_cert::time::{Time, Validity};
 
 pub use authority::Authority;
@@ -83,7 +84,7 @@ pub enum CertsError {
         /// Which text.
         what: &'static str,
         /// What the parser says.
-        source: x509_cert::der::Error,
+        source: der::Error,
     },
     /// Text too long to be read.
     #[error("{what} is longer than {PEM_BYTES_MAX} bytes")]
@@ -108,8 +109,8 @@ pub enum CertsError {
     Make(#[from] x509_cert::builder::Error),
 }
 
-impl From<x509_cert::der::Error> for CertsError {
-    fn from(error: x509_cert::der::Error) -> Self {
+impl From<der::Error> for CertsError {
+    fn from(error: der::Error) -> Self {
         Self::Make(error.into())
     }
 }
@@ -134,4 +135,19 @@ fn bounded<'a>(what: &'static str, pem: &'a str) -> Result<&'a str, CertsError> 
         return Err(CertsError::TooLong { what });
     }
     Ok(pem)
+}
+
+/// Reads one document, strictly: the library is lax with lengths when it decodes straight from
+/// PEM.
+fn document<T>(what: &'static str, pem: &str) -> Result<T, CertsError>
+where
+    T: for<'a> Decode<'a, Error = der::Error> + PemLabel,
+{
+    let pem = bounded(what, pem)?;
+    let read = || {
+        let (label, bytes) = decode_vec(pem.as_bytes())?;
+        T::validate_pem_label(label)?;
+        T::from_der(&bytes)
+    };
+    read().map_err(|source| CertsError::Pem { what, source })
 }

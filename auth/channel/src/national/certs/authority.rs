@@ -2,14 +2,14 @@
 
 use x509_cert::Certificate;
 use x509_cert::SubjectPublicKeyInfo;
+use x509_cert::der::EncodePem;
 use x509_cert::der::pem::LineEnding;
-use x509_cert::der::{DecodePem, EncodePem};
 use x509_cert::ext::pkix::BasicConstraints;
 
 use super::build::{Owner, certificate};
 use super::key::is_sm2;
 use super::names::authority_subject;
-use super::{CertsError, Key, Life, Names, Request, bounded};
+use super::{CertsError, Key, Life, Names, Request, document};
 
 /// Signs certificates for servers. Its certificate is what clients trust.
 #[derive(Debug)]
@@ -35,8 +35,7 @@ impl Authority {
     /// When it is none of SM2, may not sign, or the two do not belong together.
     pub fn from_pem(certificate_pem: &str, key_pem: &str) -> Result<Self, CertsError> {
         const WHAT: &str = "the authority's certificate";
-        let certificate = Certificate::from_pem(bounded(WHAT, certificate_pem)?)
-            .map_err(|source| CertsError::Pem { what: WHAT, source })?;
+        let certificate: Certificate = document(WHAT, certificate_pem)?;
         let body = certificate.tbs_certificate();
         let constraints = body
             .get_extension::<BasicConstraints>()

@@ -28,7 +28,7 @@ impl Names {
     /// # Errors
     /// When one is neither a DNS name nor an address, or there are none or too many.
     pub fn new(names: impl IntoIterator<Item = impl Into<String>>) -> Result<Self, CertsError> {
-        let names: Vec<String> = names.into_iter().map(Into::into).collect();
+        let names: Vec<String> = names.into_iter().map(|it| plain(it.into())).collect();
         if !(1..=NAMES_MAX).contains(&names.len()) {
             return Err(CertsError::Names { names: names.len() });
         }
@@ -86,6 +86,11 @@ pub(super) fn authority_subject(name: &str) -> Result<Name, CertsError> {
 /// `name` has been checked to hold nothing that this form would read as more than text.
 fn common_name(name: &str) -> Result<Name, CertsError> {
     Ok(Name::from_str(&format!("CN={name}"))?)
+}
+
+/// An address in its one form; anything else as it is.
+fn plain(name: String) -> String {
+    name.parse::<IpAddr>().map_or(name, |it| it.to_string())
 }
 
 fn is_name(name: &str) -> bool {

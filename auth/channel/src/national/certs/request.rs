@@ -6,13 +6,13 @@ use x509_cert::SubjectPublicKeyInfo;
 use x509_cert::builder::RequestBuilder;
 use x509_cert::der::oid::AssociatedOid;
 use x509_cert::der::pem::LineEnding;
-use x509_cert::der::{Decode, DecodePem, Encode, EncodePem};
+use x509_cert::der::{Decode, Encode, EncodePem};
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::request::{CertReq, ExtensionReq};
 
 use super::build::sign;
 use super::key::is_sm2;
-use super::{CertsError, Key, Names, bounded};
+use super::{CertsError, Key, Names, document};
 use crate::national::verify::{CERTIFICATE_IDENTITY, verify};
 
 /// A request whose signature was checked: whoever made it holds the key.
@@ -41,9 +41,7 @@ impl Request {
     /// # Errors
     /// When it is not of SM2, not well signed, or names nothing that a server can have.
     pub fn from_pem(pem: &str) -> Result<Self, CertsError> {
-        const WHAT: &str = "the request";
-        let request = CertReq::from_pem(bounded(WHAT, pem)?)
-            .map_err(|source| CertsError::Pem { what: WHAT, source })?;
+        let request: CertReq = document("the request", pem)?;
         if !is_well_signed(&request)? {
             return Err(CertsError::RequestSignature);
         }
