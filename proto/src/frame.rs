@@ -18,8 +18,10 @@ use crate::item::{Placed, Role, Style};
 use crate::time::Wall;
 use crate::verdict::Verdict;
 
-/// The protocol version this code speaks.
+/// The newest protocol version this code speaks, and so far the only one.
 pub const PROTO_VERSION: u16 = 1;
+/// The codec that every client understands: frames as they are.
+pub const CODEC_IDENTITY: &str = "identity";
 
 /// Client to server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,7 +72,8 @@ pub struct Hello {
     pub proto_min: u16,
     /// Newest protocol version it speaks.
     pub proto_max: u16,
-    /// Token algorithms and suites it knows, best first.
+    /// What may protect the connection, by [`crate::suite::Suite::name`], best first. A link whose
+    /// channel is not among them refuses.
     pub suites: Vec<String>,
     /// Frame codecs it can decompress, best first; `identity` is always understood.
     pub codecs: Vec<String>,
@@ -205,9 +208,9 @@ pub enum Downlink {
 /// What was agreed.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Welcome {
-    /// Protocol version.
+    /// Protocol version: the highest that both ends speak.
     pub proto: u16,
-    /// Suite.
+    /// What protects the connection, as the link sees it, by [`crate::suite::Suite::name`].
     pub suite: String,
     /// Codec of compressed frames.
     pub codec: String,
@@ -222,7 +225,7 @@ pub struct Welcome {
     pub upgrade: bool,
     /// Now.
     pub server_ms: Wall,
-    /// Random.
+    /// Hello's number.
     pub nonce: u64,
 }
 

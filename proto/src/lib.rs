@@ -22,6 +22,7 @@ pub mod limits;
 pub mod load;
 pub mod policy;
 pub mod segment;
+pub mod suite;
 pub mod time;
 pub mod verdict;
 
