@@ -163,11 +163,13 @@ impl Reporter {
             counter: self.counter,
             start: self.start,
             addresses: self.addresses.clone(),
+            reserve: Vec::new(),
             load: Load {
                 sessions: traffic.sessions.load(Ordering::Relaxed),
                 sessions_max: config.sessions_max,
                 handshakes: traffic.handshakes.load(Ordering::Relaxed),
                 handshakes_per_s: self.rates.handshakes_per_s,
+                handshakes_per_s_max: 0,
                 egress_bps: self.rates.egress_bps,
                 cpu_permille: self.rates.cpu_permille,
                 // Connections are accepted at once, or closed.

@@ -67,6 +67,8 @@ impl Transport {
 }
 
 /// Whose network an address is on.
+///
+/// Four have names of their own; twelve more are numbered, and configuration says whose they are.
 #[derive(
     Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize,
 )]
@@ -82,4 +84,50 @@ pub enum Carrier {
     Unicom = 2,
     /// China Mobile.
     Mobile = 3,
+    /// The carrier that configuration gives number 4.
+    C4 = 4,
+    /// The carrier that configuration gives number 5.
+    C5 = 5,
+    /// The carrier that configuration gives number 6.
+    C6 = 6,
+    /// The carrier that configuration gives number 7.
+    C7 = 7,
+    /// The carrier that configuration gives number 8.
+    C8 = 8,
+    /// The carrier that configuration gives number 9.
+    C9 = 9,
+    /// The carrier that configuration gives number 10.
+    C10 = 10,
+    /// The carrier that configuration gives number 11.
+    C11 = 11,
+    /// The carrier that configuration gives number 12.
+    C12 = 12,
+    /// The carrier that configuration gives number 13.
+    C13 = 13,
+    /// The carrier that configuration gives number 14.
+    C14 = 14,
+    /// The carrier that configuration gives number 15.
+    C15 = 15,
+}
+
+impl Carrier {
+    /// All of them, by code.
+    pub const ALL: [Self; 16] = [
+        Self::Bgp,
+        Self::Telecom,
+        Self::Unicom,
+        Self::Mobile,
+        Self::C4,
+        Self::C5,
+        Self::C6,
+        Self::C7,
+        Self::C8,
+        Self::C9,
+        Self::C10,
+        Self::C11,
+        Self::C12,
+        Self::C13,
+        Self::C14,
+        Self::C15,
+    ];
 }

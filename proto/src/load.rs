@@ -23,6 +23,10 @@ pub struct LoadReport {
     pub start: Wall,
     /// Where viewers connect.
     pub addresses: Vec<Address>,
+    /// Where viewers of besieged nodes connect, told to nobody else. Together with `addresses` at
+    /// most [`crate::limits::ADDRESSES_MAX`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reserve: Vec<Address>,
     /// What it carries.
     pub load: Load,
 }
@@ -38,6 +42,9 @@ pub struct Load {
     pub handshakes: u32,
     /// Logins a second, lately.
     pub handshakes_per_s: u32,
+    /// Logins a second that it can do; 0: not stated.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub handshakes_per_s_max: u32,
     /// Bits a second out, lately.
     pub egress_bps: u64,
     /// CPU in thousandths of what it may use.
@@ -59,4 +66,9 @@ pub struct RegionLoads {
     pub at: Wall,
     /// The nodes under lease.
     pub nodes: Vec<LoadReport>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(it: &u32) -> bool {
+    *it == 0
 }

@@ -157,11 +157,10 @@ impl Snapshot {
     fn chain(&self, request: &Request<'_>) -> Chain {
         let Request { region, carrier, wants } = *request;
         let own = self.topology.view(region, carrier, wants.mask);
-        let bgp = match carrier {
-            Carrier::Bgp => own,
-            Carrier::Telecom | Carrier::Unicom | Carrier::Mobile => {
-                self.topology.view(region, Carrier::Bgp, wants.mask)
-            }
+        let bgp = if carrier == Carrier::Bgp {
+            own
+        } else {
+            self.topology.view(region, Carrier::Bgp, wants.mask)
         };
         Chain { own, bgp, everywhere: self.topology.everywhere(wants.mask) }
     }

@@ -185,6 +185,7 @@ fn report(node: u32, start: u64, counter: u64) -> LoadReport {
         counter,
         start: Wall(start),
         addresses: vec![address],
+        reserve: Vec::new(),
         load: Load { sessions_max: 100, ..Load::default() },
     }
 }

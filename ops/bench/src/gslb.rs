@@ -78,6 +78,7 @@ fn report(number: u32) -> LoadReport {
         counter: 1,
         start: Wall(1),
         addresses: addresses.into(),
+        reserve: Vec::new(),
         load: Load {
             sessions: number * 7 % 5_000,
             sessions_max: SESSIONS_MAX,

@@ -97,6 +97,7 @@ fn report() -> LoadReport {
                 machine_room: "north-a".to_owned(),
             })
             .into(),
+        reserve: Vec::new(),
         load: Load { sessions: 9_000, sessions_max: 15_000, cpu_permille: 400, ..Load::default() },
     }
 }

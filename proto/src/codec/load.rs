@@ -30,7 +30,7 @@ pub(super) fn write_region(loads: &RegionLoads) -> Bytes {
 }
 
 fn report_table(b: &mut Builder, report: &LoadReport) -> WIPOffset<fb::LoadReport<'static>> {
-    let addresses = &report.addresses;
+    let addresses: Vec<&Address> = report.addresses.iter().chain(&report.reserve).collect();
     let hosts: Vec<&str> = addresses.iter().map(|it| it.host.as_str()).collect();
     let machine_rooms: Vec<&str> = addresses.iter().map(|it| it.machine_room.as_str()).collect();
     let transports = addresses.iter().map(|it| it.transport.wire().0);
@@ -48,6 +48,8 @@ fn report_table(b: &mut Builder, report: &LoadReport) -> WIPOffset<fb::LoadRepor
         transports: Some(b.create_vector_from_iter(transports)),
         carriers: Some(b.create_vector_from_iter(carriers)),
         machine_rooms: word::write_words(b, &machine_rooms),
+        handshakes_per_s_max: report.load.handshakes_per_s_max,
+        reserves: u8::try_from(report.reserve.len()).unwrap_or(u8::MAX),
     };
     fb::LoadReport::create(b, &args)
 }
@@ -85,18 +87,25 @@ pub(super) fn read_region(bytes: &[u8]) -> Result<RegionLoads, DecodeError> {
 
 fn report(it: fb::LoadReport<'_>) -> Result<LoadReport, DecodeError> {
     let load = it.load();
+    let mut addresses = addresses(it)?;
+    let Some(published) = addresses.len().checked_sub(it.reserves().into()) else {
+        return refused("reserves");
+    };
+    let reserve = addresses.split_off(published);
     Ok(LoadReport {
         node: NodeId(it.node()),
         unit: UnitId(it.unit()),
         region: word::text(it.region(), limits::WORD_BYTES_MAX, "region")?,
         counter: it.counter(),
         start: Wall(it.start_ms()),
-        addresses: addresses(it)?,
+        addresses,
+        reserve,
         load: Load {
             sessions: load.sessions(),
             sessions_max: load.sessions_max(),
             handshakes: load.handshakes(),
             handshakes_per_s: load.handshakes_per_s(),
+            handshakes_per_s_max: it.handshakes_per_s_max(),
             egress_bps: load.egress_bps(),
             cpu_permille: load.cpu_permille(),
             accept_queue: load.accept_queue(),

@@ -59,7 +59,7 @@ codes! {
     Mode { Scroll Top Bottom Reverse }
     Size { Normal Small Large }
     Transport { Tcp Tls Ws Wss Quic National }
-    Carrier { Bgp Telecom Unicom Mobile }
+    Carrier { Bgp Telecom Unicom Mobile C4 C5 C6 C7 C8 C9 C10 C11 C12 C13 C14 C15 }
 }
 
 pub(super) fn room(name: &str) -> Result<RoomId, DecodeError> {

@@ -737,14 +737,26 @@ impl ::flatbuffers::SimpleToVerifyInSlice for Transport {}
 #[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
 pub const ENUM_MIN_CARRIER: u8 = 0;
 #[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
-pub const ENUM_MAX_CARRIER: u8 = 3;
+pub const ENUM_MAX_CARRIER: u8 = 15;
 #[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
 #[allow(non_camel_case_types)]
-pub const ENUM_VALUES_CARRIER: [Carrier; 4] = [
+pub const ENUM_VALUES_CARRIER: [Carrier; 16] = [
   Carrier::Bgp,
   Carrier::Telecom,
   Carrier::Unicom,
   Carrier::Mobile,
+  Carrier::C4,
+  Carrier::C5,
+  Carrier::C6,
+  Carrier::C7,
+  Carrier::C8,
+  Carrier::C9,
+  Carrier::C10,
+  Carrier::C11,
+  Carrier::C12,
+  Carrier::C13,
+  Carrier::C14,
+  Carrier::C15,
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -756,14 +768,38 @@ impl Carrier {
   pub const Telecom: Self = Self(1);
   pub const Unicom: Self = Self(2);
   pub const Mobile: Self = Self(3);
+  pub const C4: Self = Self(4);
+  pub const C5: Self = Self(5);
+  pub const C6: Self = Self(6);
+  pub const C7: Self = Self(7);
+  pub const C8: Self = Self(8);
+  pub const C9: Self = Self(9);
+  pub const C10: Self = Self(10);
+  pub const C11: Self = Self(11);
+  pub const C12: Self = Self(12);
+  pub const C13: Self = Self(13);
+  pub const C14: Self = Self(14);
+  pub const C15: Self = Self(15);
 
   pub const ENUM_MIN: u8 = 0;
-  pub const ENUM_MAX: u8 = 3;
+  pub const ENUM_MAX: u8 = 15;
   pub const ENUM_VALUES: &'static [Self] = &[
     Self::Bgp,
     Self::Telecom,
     Self::Unicom,
     Self::Mobile,
+    Self::C4,
+    Self::C5,
+    Self::C6,
+    Self::C7,
+    Self::C8,
+    Self::C9,
+    Self::C10,
+    Self::C11,
+    Self::C12,
+    Self::C13,
+    Self::C14,
+    Self::C15,
   ];
   /// Returns the variant's name or "" if unknown.
   pub fn variant_name(self) -> Option<&'static str> {
@@ -772,6 +808,18 @@ impl Carrier {
       Self::Telecom => Some("Telecom"),
       Self::Unicom => Some("Unicom"),
       Self::Mobile => Some("Mobile"),
+      Self::C4 => Some("C4"),
+      Self::C5 => Some("C5"),
+      Self::C6 => Some("C6"),
+      Self::C7 => Some("C7"),
+      Self::C8 => Some("C8"),
+      Self::C9 => Some("C9"),
+      Self::C10 => Some("C10"),
+      Self::C11 => Some("C11"),
+      Self::C12 => Some("C12"),
+      Self::C13 => Some("C13"),
+      Self::C14 => Some("C14"),
+      Self::C15 => Some("C15"),
       _ => None,
     }
   }
@@ -9438,6 +9486,8 @@ impl<'a> LoadReport<'a> {
   pub const VT_TRANSPORTS: ::flatbuffers::VOffsetT = 20;
   pub const VT_CARRIERS: ::flatbuffers::VOffsetT = 22;
   pub const VT_MACHINE_ROOMS: ::flatbuffers::VOffsetT = 24;
+  pub const VT_HANDSHAKES_PER_S_MAX: ::flatbuffers::VOffsetT = 26;
+  pub const VT_RESERVES: ::flatbuffers::VOffsetT = 28;
 
   #[inline]
   pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
@@ -9451,6 +9501,7 @@ impl<'a> LoadReport<'a> {
     let mut builder = LoadReportBuilder::new(_fbb);
     builder.add_start_ms(args.start_ms);
     builder.add_counter(args.counter);
+    builder.add_handshakes_per_s_max(args.handshakes_per_s_max);
     if let Some(x) = args.machine_rooms { builder.add_machine_rooms(x); }
     if let Some(x) = args.carriers { builder.add_carriers(x); }
     if let Some(x) = args.transports { builder.add_transports(x); }
@@ -9460,6 +9511,7 @@ impl<'a> LoadReport<'a> {
     if let Some(x) = args.region { builder.add_region(x); }
     builder.add_node(args.node);
     builder.add_unit(args.unit);
+    builder.add_reserves(args.reserves);
     builder.finish()
   }
 
@@ -9541,6 +9593,20 @@ impl<'a> LoadReport<'a> {
     // which contains a valid value in this slot
     unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<&'a str>>>>(LoadReport::VT_MACHINE_ROOMS, None)}
   }
+  #[inline]
+  pub fn handshakes_per_s_max(&self) -> u32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<u32>(LoadReport::VT_HANDSHAKES_PER_S_MAX, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn reserves(&self) -> u8 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<u8>(LoadReport::VT_RESERVES, Some(0)).unwrap()}
+  }
 }
 
 impl ::flatbuffers::Verifiable for LoadReport<'_> {
@@ -9560,6 +9626,8 @@ impl ::flatbuffers::Verifiable for LoadReport<'_> {
      .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u8>>>("transports", Self::VT_TRANSPORTS, false)?
      .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u8>>>("carriers", Self::VT_CARRIERS, false)?
      .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, ::flatbuffers::ForwardsUOffset<&'_ str>>>>("machine_rooms", Self::VT_MACHINE_ROOMS, false)?
+     .visit_field::<u32>("handshakes_per_s_max", Self::VT_HANDSHAKES_PER_S_MAX, false)?
+     .visit_field::<u8>("reserves", Self::VT_RESERVES, false)?
      .finish();
     Ok(())
   }
@@ -9576,6 +9644,8 @@ pub struct LoadReportArgs<'a> {
     pub transports: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u8>>>,
     pub carriers: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u8>>>,
     pub machine_rooms: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<&'a str>>>>,
+    pub handshakes_per_s_max: u32,
+    pub reserves: u8,
 }
 impl<'a> Default for LoadReportArgs<'a> {
   #[inline]
@@ -9592,6 +9662,8 @@ impl<'a> Default for LoadReportArgs<'a> {
       transports: None,
       carriers: None,
       machine_rooms: None,
+      handshakes_per_s_max: 0,
+      reserves: 0,
     }
   }
 }
@@ -9646,6 +9718,14 @@ impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> LoadReportBuilder<'a, 'b, A> 
     self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(LoadReport::VT_MACHINE_ROOMS, machine_rooms);
   }
   #[inline]
+  pub fn add_handshakes_per_s_max(&mut self, handshakes_per_s_max: u32) {
+    self.fbb_.push_slot::<u32>(LoadReport::VT_HANDSHAKES_PER_S_MAX, handshakes_per_s_max, 0);
+  }
+  #[inline]
+  pub fn add_reserves(&mut self, reserves: u8) {
+    self.fbb_.push_slot::<u8>(LoadReport::VT_RESERVES, reserves, 0);
+  }
+  #[inline]
   pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> LoadReportBuilder<'a, 'b, A> {
     let start = _fbb.start_table();
     LoadReportBuilder {
@@ -9676,6 +9756,8 @@ impl ::core::fmt::Debug for LoadReport<'_> {
       ds.field("transports", &self.transports());
       ds.field("carriers", &self.carriers());
       ds.field("machine_rooms", &self.machine_rooms());
+      ds.field("handshakes_per_s_max", &self.handshakes_per_s_max());
+      ds.field("reserves", &self.reserves());
       ds.finish()
   }
 }

@@ -65,6 +65,7 @@ impl Node {
             counter,
             start: Wall(0),
             addresses: addresses.map(|it| Address { host: host.clone(), ..it.clone() }).collect(),
+            reserve: Vec::new(),
             load: self.load,
         }
     }

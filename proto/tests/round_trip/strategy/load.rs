@@ -11,14 +11,16 @@ use super::word;
 
 pub(crate) fn report() -> impl Strategy<Value = LoadReport> {
     let ids = any::<(u32, u16, u64, u64)>();
-    (ids, "[a-z0-9-]{0,16}", vec(address(), 0..4), load()).prop_map(
-        |((node, unit, counter, start), region, addresses, load)| LoadReport {
+    let addresses = (vec(address(), 0..4), vec(address(), 0..3));
+    (ids, "[a-z0-9-]{0,16}", addresses, load()).prop_map(
+        |((node, unit, counter, start), region, (addresses, reserve), load)| LoadReport {
             node: NodeId(node),
             unit: UnitId(unit),
             region,
             counter,
             start: Wall(start),
             addresses,
+            reserve,
             load,
         },
     )
@@ -33,8 +35,7 @@ fn address() -> impl Strategy<Value = Address> {
         Transport::Quic,
         Transport::National,
     ];
-    let carriers = vec![Carrier::Bgp, Carrier::Telecom, Carrier::Unicom, Carrier::Mobile];
-    let codes = (prop::sample::select(transports), prop::sample::select(carriers));
+    let codes = (prop::sample::select(transports), prop::sample::select(Carrier::ALL.to_vec()));
     ("[a-z0-9.:-]{0,60}", any::<u16>(), codes, "[a-z0-9-]{0,16}").prop_map(
         |(host, port, (transport, carrier), machine_room)| Address {
             host,
@@ -47,16 +48,17 @@ fn address() -> impl Strategy<Value = Address> {
 }
 
 fn load() -> impl Strategy<Value = Load> {
-    let counts = any::<(u32, u32, u32, u32, u32)>();
+    let counts = any::<(u32, u32, u32, u32, u32, u32)>();
     (counts, any::<(u64, u16, bool, bool)>()).prop_map(
         |(
-            (sessions, sessions_max, handshakes, handshakes_per_s, accept_queue),
+            (sessions, sessions_max, handshakes, per_s, per_s_max, accept_queue),
             (egress_bps, cpu_permille, draining, besieged),
         )| Load {
             sessions,
             sessions_max,
             handshakes,
-            handshakes_per_s,
+            handshakes_per_s: per_s,
+            handshakes_per_s_max: per_s_max,
             egress_bps,
             cpu_permille,
             accept_queue,
