@@ -48,7 +48,35 @@ fn keyed(exporter: &[u8; 32]) -> Hmac<Sha256> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn any_changed_byte_of_an_offer_an_answer_or_a_credential_is_noticed(
+            hello in prop::collection::vec(any::<u8>(), 1..300),
+            welcome in prop::collection::vec(any::<u8>(), 1..300),
+            credential in prop::collection::vec(any::<u8>(), 1..300),
+            place: prop::sample::Index,
+            change in 1_u8..,
+        ) {
+            let exporter = [7; 32];
+            let changed = |bytes: &[u8]| {
+                let mut bytes = bytes.to_vec();
+                let at = place.index(bytes.len());
+                bytes[at] ^= change;
+                bytes
+            };
+            let binder = |hello: &[u8], credential: &[u8]| binder(&exporter, hello, credential);
+            let confirm = |hello: &[u8], welcome: &[u8]| confirm(&exporter, hello, welcome);
+
+            prop_assert_ne!(binder(&changed(&hello), &credential), binder(&hello, &credential));
+            prop_assert_ne!(binder(&hello, &changed(&credential)), binder(&hello, &credential));
+            prop_assert_ne!(confirm(&changed(&hello), &welcome), confirm(&hello, &welcome));
+            prop_assert_ne!(confirm(&hello, &changed(&welcome)), confirm(&hello, &welcome));
+        }
+    }
 
     /// Values computed with Python's `hmac` and `hashlib`.
     #[test]

@@ -1,7 +1,10 @@
-//! Certificates for development: an authority of one's own and one certificate signed by it.
+//! Certificates for development: an authority of one's own and one certificate signed by it, of
+//! either mode.
 //!
 //! The authority's key is never written: it signs once and is gone, so a development authority
 //! that somebody trusts by mistake cannot be used against them. A renewal makes a new authority.
+
+mod make;
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -11,13 +14,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kit::clock::Clock;
+use proto::suite::Suite;
 use proto::time::Wall;
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair, KeyUsagePurpose, date_time_ymd,
-};
 use serde::{Deserialize, Serialize};
 
+use crate::client::ClientTls;
+use crate::national::certs::CertsError;
+use crate::provider::TlsError;
 use crate::server::ServerTls;
 
 const CA_FILE: &str = "ca.pem";
@@ -31,15 +34,15 @@ const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 /// Names of one certificate: it must fit a client's first flight.
 const NAMES_MAX: usize = 64;
 
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Shorter than what browsers accept.
-const LIFE: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+const LIFE_DAYS: u32 = 90;
 /// Left at least, or the certificate is made anew.
-const LIFE_LEFT_MIN: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+const LIFE_LEFT_MIN: Duration = Duration::from_hours(30 * 24);
 
 /// Development certificates, as PEM.
 #[derive(Clone)]
 pub struct DevCerts {
+    suite: Suite,
     /// The authority, for clients to trust.
     pub ca_pem: String,
     /// The server's certificate.
@@ -68,6 +71,12 @@ pub enum DevCertsError {
     /// Not made, such as for a name that is none.
     #[error("the certificate could not be made")]
     Make(#[from] rcgen::Error),
+    /// The same for mode G.
+    #[error("the national certificate could not be made")]
+    MakeNational(#[from] CertsError),
+    /// The system gives no randomness.
+    #[error("there is no randomness for a key")]
+    Random(#[source] io::Error),
 }
 
 /// What was issued, beside the PEM files.
@@ -78,16 +87,36 @@ struct Issued {
 }
 
 impl DevCerts {
-    /// Reads the certificates in `dir`, or makes them: for localhost, 127.0.0.1, ::1 and `names`.
+    /// Reads the certificates of mode T in `dir`, or makes them: for localhost, 127.0.0.1, ::1 and
+    /// `names`.
     ///
     /// They are made anew when they are about to expire, lack a name, are damaged, or when others
     /// could read the key. Blocks for file access; a second process waits for the first.
+    ///
+    /// # Errors
+    /// [`DevCertsError`].
     pub fn load_or_create(dir: &Path, names: &[&str]) -> Result<Self, DevCertsError> {
-        Self::load_or_create_at(dir, names, Clock::system().wall())
+        Self::load_or_create_at(Suite::Tls, dir, names, Clock::system().wall())
     }
 
-    /// As [`DevCerts::load_or_create`], at the given time.
-    pub fn load_or_create_at(dir: &Path, names: &[&str], now: Wall) -> Result<Self, DevCertsError> {
+    /// The same with certificates of mode G, which need a folder of their own.
+    ///
+    /// # Errors
+    /// [`DevCertsError`].
+    pub fn load_or_create_national(dir: &Path, names: &[&str]) -> Result<Self, DevCertsError> {
+        Self::load_or_create_at(Suite::National, dir, names, Clock::system().wall())
+    }
+
+    /// As these, at the given time; [`Suite::National`] is mode G.
+    ///
+    /// # Errors
+    /// [`DevCertsError`].
+    pub fn load_or_create_at(
+        suite: Suite,
+        dir: &Path,
+        names: &[&str],
+        now: Wall,
+    ) -> Result<Self, DevCertsError> {
         let names: BTreeSet<String> =
             LOCAL_NAMES.iter().chain(names).map(|&it| it.to_owned()).collect();
         if names.len() > NAMES_MAX {
@@ -98,27 +127,43 @@ impl DevCerts {
         let lock_path = dir.join(LOCK_FILE);
         let lock = File::create(&lock_path).map_err(|it| at(&lock_path, it))?;
         lock.lock().map_err(|it| at(&lock_path, it))?;
-        if let Some(certs) = Self::load(dir, &names, now) {
+        if let Some(certs) = Self::load(suite, dir, &names, now) {
             return Ok(certs);
         }
-        let certs = Self::create(&names, now)?;
-        certs.store(dir, &Issued { names, expires: now + LIFE })?;
+        let certs = match suite {
+            Suite::National => make::national(&names, now)?,
+            Suite::Tls | Suite::Plain => make::tls(&names, now)?,
+        };
+        let life = Duration::from_hours(24) * LIFE_DAYS;
+        certs.store(dir, &Issued { names, expires: now + life })?;
         tracing::info!(dir = %dir.display(), "made a development certificate");
         Ok(certs)
     }
 
     /// The server's side, speaking `alpn`.
-    pub fn server(&self, alpn: &[&[u8]]) -> Result<ServerTls, crate::TlsError> {
-        ServerTls::from_pem(&self.chain_pem, &self.key_pem, alpn)
+    ///
+    /// # Errors
+    /// [`TlsError`].
+    pub fn server(&self, alpn: &[&[u8]]) -> Result<ServerTls, TlsError> {
+        match self.suite {
+            Suite::National => ServerTls::national_from_pem(&self.chain_pem, &self.key_pem, alpn),
+            Suite::Tls | Suite::Plain => ServerTls::from_pem(&self.chain_pem, &self.key_pem, alpn),
+        }
     }
 
     /// The client's side, believing this authority only.
-    pub fn client(&self) -> Result<crate::ClientTls, crate::TlsError> {
-        crate::ClientTls::trusting(&self.ca_pem)
+    ///
+    /// # Errors
+    /// [`TlsError`].
+    pub fn client(&self) -> Result<ClientTls, TlsError> {
+        match self.suite {
+            Suite::National => ClientTls::national(&self.ca_pem),
+            Suite::Tls | Suite::Plain => ClientTls::trusting(&self.ca_pem),
+        }
     }
 
     /// What is in `dir`, if all of it is still good.
-    fn load(dir: &Path, names: &BTreeSet<String>, now: Wall) -> Option<Self> {
+    fn load(suite: Suite, dir: &Path, names: &BTreeSet<String>, now: Wall) -> Option<Self> {
         let issued: Issued = serde_json::from_slice(&fs::read(dir.join(ISSUED_FILE)).ok()?).ok()?;
         if !names.is_subset(&issued.names) || issued.expires.since(now) < LIFE_LEFT_MIN {
             return None;
@@ -128,27 +173,13 @@ impl DevCerts {
             return None;
         }
         let certs = Self {
+            suite,
             ca_pem: fs::read_to_string(dir.join(CA_FILE)).ok()?,
             chain_pem: fs::read_to_string(dir.join(CHAIN_FILE)).ok()?,
             key_pem: fs::read_to_string(key_path).ok()?,
         };
         let is_whole = certs.server(&[]).is_ok() && certs.client().is_ok();
         is_whole.then_some(certs)
-    }
-
-    fn create(names: &BTreeSet<String>, now: Wall) -> Result<Self, DevCertsError> {
-        let mut ca = params(&BTreeSet::new(), "Barrage development authority", now)?;
-        ca.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-        ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-        let ca = CertifiedIssuer::self_signed(ca, KeyPair::generate()?)?;
-
-        let mut leaf = params(names, "Barrage development server", now)?;
-        leaf.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        leaf.use_authority_key_identifier_extension = true;
-        let key = KeyPair::generate()?;
-        let chain = leaf.signed_by(&key, &ca)?;
-        Ok(Self { ca_pem: ca.pem(), chain_pem: chain.pem(), key_pem: key.serialize_pem() })
     }
 
     fn store(&self, dir: &Path, issued: &Issued) -> Result<(), DevCertsError> {
@@ -179,21 +210,6 @@ impl std::fmt::Debug for DevCerts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("DevCerts(…)")
     }
-}
-
-fn params(
-    names: &BTreeSet<String>,
-    subject: &str,
-    now: Wall,
-) -> Result<CertificateParams, DevCertsError> {
-    let names: Vec<String> = names.iter().cloned().collect();
-    let mut params = CertificateParams::new(names)?;
-    let since_1970 = Duration::from_millis(now.0);
-    params.not_before = date_time_ymd(1970, 1, 1) + since_1970.saturating_sub(DAY);
-    params.not_after = date_time_ymd(1970, 1, 1) + since_1970 + LIFE;
-    params.distinguished_name = rcgen::DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, subject);
-    Ok(params)
 }
 
 /// Puts a new file in the place of the old one, so that its mode is what is asked for here.

@@ -1,11 +1,11 @@
-//! The suites and groups of mode T, in our order of preference, and reading PEM.
+//! The suites and groups of mode T, in our order of preference.
 
 use std::sync::Arc;
 
+use proto::time::Wall;
+use rustls::client::VerifierBuilderError;
 use rustls::crypto::aws_lc_rs::{cipher_suite, default_provider, kx_group};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
 use rustls::{SupportedCipherSuite, SupportedProtocolVersion};
 
 /// Nothing older is spoken.
@@ -39,6 +39,20 @@ pub enum TlsError {
         /// Which text.
         what: &'static str,
     },
+    /// Bytes that are not a certificate.
+    #[error("the certificate could not be read")]
+    Certificate(#[from] x509_cert::der::Error),
+    /// A certificate that clients would refuse.
+    #[error("the certificate is not valid now, but from {from} to {until} (ms since 1970)")]
+    NotNow {
+        /// First instant.
+        from: Wall,
+        /// Last instant.
+        until: Wall,
+    },
+    /// The authorities to believe cannot be used.
+    #[error("the authorities could not be used")]
+    Authorities(#[from] VerifierBuilderError),
     /// The library refused, such as for a key that does not fit its certificate.
     #[error("TLS could not be set up")]
     Tls(#[from] rustls::Error),
@@ -49,18 +63,4 @@ pub(crate) fn provider() -> Arc<CryptoProvider> {
     provider.cipher_suites = SUITES.to_vec();
     provider.kx_groups = GROUPS.to_vec();
     Arc::new(provider)
-}
-
-/// All certificates of a PEM text, at least one.
-pub(crate) fn certificates(
-    what: &'static str,
-    pem: &str,
-) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
-        .collect::<Result<_, _>>()
-        .map_err(|source| TlsError::Pem { what, source })?;
-    if certificates.is_empty() {
-        return Err(TlsError::NoCertificate { what });
-    }
-    Ok(certificates)
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use channel::{DevCerts, DevCertsError};
+use proto::suite::Suite;
 use proto::time::Wall;
 use tempfile::TempDir;
 
@@ -72,18 +73,44 @@ fn files_that_are_damaged_or_open_to_others_are_replaced() {
 }
 
 #[test]
+fn national_certificates_are_kept_and_renewed_in_the_same_way() {
+    let dir = TempDir::new().unwrap();
+    let at = |now| DevCerts::load_or_create_at(Suite::National, dir.path(), &[], now).unwrap();
+
+    let first = at(NOW);
+    let kept = at(NOW + 60 * DAY);
+    let renewed = at(NOW + 61 * DAY);
+
+    assert_eq!(first.chain_pem, kept.chain_pem);
+    assert_ne!(first.chain_pem, renewed.chain_pem);
+    let mode = fs::metadata(dir.path().join("key.pem")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_folder_of_one_mode_is_not_taken_for_the_other() {
+    let dir = TempDir::new().unwrap();
+    let tls = make(dir.path(), &[], NOW);
+
+    let national = DevCerts::load_or_create_at(Suite::National, dir.path(), &[], NOW).unwrap();
+
+    assert_ne!(tls.chain_pem, national.chain_pem);
+    assert_eq!(national.server(&[]).unwrap().suite(), Suite::National);
+}
+
+#[test]
 fn too_many_names_and_a_name_that_is_none_are_refused() {
     let dir = TempDir::new().unwrap();
     let names: Vec<String> = (0..62).map(|it| format!("n{it}.example")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
 
-    let too_many = DevCerts::load_or_create_at(dir.path(), &names, NOW);
-    let no_name = DevCerts::load_or_create_at(dir.path(), &["kein name ü"], NOW);
+    let too_many = DevCerts::load_or_create_at(Suite::Tls, dir.path(), &names, NOW);
+    let no_name = DevCerts::load_or_create_at(Suite::Tls, dir.path(), &["kein name ü"], NOW);
 
     assert!(matches!(too_many, Err(DevCertsError::TooManyNames { names: 65 })));
     assert!(matches!(no_name, Err(DevCertsError::Make(_))));
 }
 
 fn make(dir: &Path, names: &[&str], now: Wall) -> DevCerts {
-    DevCerts::load_or_create_at(dir, names, now).unwrap()
+    DevCerts::load_or_create_at(Suite::Tls, dir, names, now).unwrap()
 }

@@ -5,8 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Stdio;
 use std::time::Duration;
 
-use channel::{ClientTls, DevCerts, ServerTls, exporter};
-use kit::http::Accept;
+use channel::{ClientTls, DevCerts, ServerStream, ServerTls, exporter};
 use rustls::pki_types::ServerName;
 use rustls::{CipherSuite, HandshakeKind, NamedGroup, ProtocolVersion};
 use tempfile::TempDir;
@@ -14,7 +13,6 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
 use tokio_rustls::client::TlsStream as ClientStream;
-use tokio_rustls::server::TlsStream as ServerStream;
 
 const ALPN: &[&[u8]] = &[b"dm/1"];
 /// Longer than any handshake here; a test that meets it has failed.
@@ -192,7 +190,7 @@ impl Certs {
     async fn connect(
         &self,
         client: &ClientTls,
-    ) -> std::io::Result<(ClientStream<TcpStream>, ServerStream<TcpStream>)> {
+    ) -> std::io::Result<(ClientStream<TcpStream>, ServerStream)> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let tcp = TcpStream::connect(listener.local_addr()?).await?;
         let (accepted, _) = listener.accept().await?;

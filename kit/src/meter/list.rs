@@ -20,6 +20,9 @@ metrics! {
     HTTP_CONNECTIONS = Gauge "http_connections" ["service"] "HTTP connections open.";
     HTTP_CONNECTIONS_ENDED_TOTAL = Counter "http_connections_ended_total" ["service", "why"] "HTTP connections that the server ended: full, handshake, silent, protocol.";
 
+    CHANNEL_CERTIFICATE_END_SECONDS = Gauge "channel_certificate_end_seconds" ["suite"] "When the certificate in use ends, in seconds since 1970: T or G.";
+    CHANNEL_CERTIFICATE_RELOADS_TOTAL = Counter "channel_certificate_reloads_total" ["suite", "outcome"] "Certificate files that changed: taken, or refused, and the old certificate stays.";
+
     AUTH_KEY_ANSWERS_TOTAL = Counter "auth_key_answers_total" ["keys", "outcome"] "Requests for keys of links and for masters: ok, or the problem's code.";
     AUTH_EPOCHS_PUBLISHED_TOTAL = Counter "auth_epochs_published_total" [] "Epoch facts that the bus took.";
     AUTH_PUBLISH_FAILURES_TOTAL = Counter "auth_publish_failures_total" [] "Epoch facts that the bus did not take, or too late.";
@@ -45,6 +48,8 @@ metrics! {
     LINK_LEAVES_UNTOLD_TOTAL = Counter "link_leaves_untold_total" [] "Leaves given up because too many waited.";
     LINK_KEYS_HORIZON_SECONDS = Gauge "link_keys_horizon_seconds" [] "How long logins survive without the auth service.";
     LINK_KEY_FETCHES_TOTAL = Counter "link_key_fetches_total" ["outcome"] "Fetches of keys from the auth service: ok, failed.";
+    LINK_CONTROL_AGE_MILLISECONDS = Gauge "link_control_age_milliseconds" [] "How old the node's knowledge of control is; nobody is let in beyond control_ms_max.";
+    LINK_POLICY_REFUSALS_TOTAL = Counter "link_policy_refusals_total" [] "Joins refused because a room's policy does not let this kind of account in.";
     LINK_LOAD_REPORTS_TOTAL = Counter "link_load_reports_total" [] "Load reports sent, each to every collector.";
     LINK_LOST_RECORDS_TOTAL = Counter "link_lost_records_total" ["topic"] "Records that left the bus before the node read them.";
     LINK_DAMAGED_RECORDS_TOTAL = Counter "link_damaged_records_total" [] "Records from the bus that could not be decoded.";
@@ -56,8 +61,11 @@ metrics! {
     GSLB_NODES = Gauge "gslb_nodes" ["state"] "Link nodes: live under lease, and taking viewers.";
     GSLB_SNAPSHOT_AGE_SECONDS = Histogram "gslb_snapshot_age_seconds" [] "Age of a snapshot when the next one replaced it.";
     GSLB_TABLE_FAILURES_TOTAL = Counter "gslb_table_failures_total" ["operation"] "Load table calls that failed or came too late: get, put, decode.";
-    GSLB_MASTERS_FETCHES_TOTAL = Counter "gslb_masters_fetches_total" ["outcome"] "Fetches of the master keys: ok, failed.";
+    GSLB_MASTERS_FETCHES_TOTAL = Counter "gslb_masters_fetches_total" ["outcome"] "Fetches of the master keys: ok, failed; and unsaved, where the copy on disk was not written.";
     GSLB_KEYS_HORIZON_SECONDS = Gauge "gslb_keys_horizon_seconds" [] "How long tokens can be minted without another epoch.";
+    GSLB_ENTRANTS_TOTAL = Counter "gslb_entrants_total" ["by"] "Questions answered, by what let the viewer in: ticket, or none in a room that is open, or for a guest.";
+    GSLB_CONTROL_AGE_SECONDS = Gauge "gslb_control_age_seconds" [] "How long ago everything on control was known; beyond half of a token's life nobody enters.";
+    GSLB_JWKS_CHANGES_TOTAL = Counter "gslb_jwks_changes_total" ["outcome"] "Files of ticket keys that changed: taken, refused.";
     GSLB_FACTS_REFUSED_TOTAL = Counter "gslb_facts_refused_total" ["kind"] "Facts on control that were not taken: malformed, epoch, skipped.";
 
     CHATSERVER_COMMENTS_TOTAL = Counter "chatserver_comments_total" ["verdict"] "Verdicts told to senders: admit, shadow, or the reason of the refusal.";
@@ -75,6 +83,8 @@ metrics! {
     CHATSERVER_JOURNAL_OPEN_ENTRIES = Gauge "chatserver_journal_open_entries" [] "Acknowledged gifts and notices not known to be shown, in the partitions this process keeps.";
     CHATSERVER_JOURNAL_REPUBLISHED_TOTAL = Counter "chatserver_journal_republished_total" [] "Open journal entries published again.";
     CHATSERVER_JOURNAL_CLOSED_TOTAL = Counter "chatserver_journal_closed_total" [] "Journal entries closed.";
+    CHATSERVER_DEVICES_CLOSED_TOTAL = Counter "chatserver_devices_closed_total" [] "Sessions told to end because their viewer came in with another device.";
+    CHATSERVER_DEVICES_FAILED_TOTAL = Counter "chatserver_devices_failed_total" [] "Viewers whose joins and leaves in single-device rooms the room store did not take.";
     CHATSERVER_REQUESTS_TOTAL = Counter "chatserver_requests_total" ["status"] "Requests of the business API, by status.";
 
     BROADCASTER_ROOMS = Gauge "broadcaster_rooms" [] "Rooms driven by this process.";

@@ -1,0 +1,8 @@
+//! Both modes over loopback: certificates that change, keys that are pinned, hellos that choose.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod hellos;
+mod pins;
+mod reload;
+mod selection;
+mod site;
