@@ -1,5 +1,7 @@
 //! One customer's application, as configured: `[[app]]`.
 
+use std::path::PathBuf;
+
 use proto::id::AppId;
 use proto::policy::Policy;
 use serde::{Deserialize, Serialize};
@@ -18,6 +20,11 @@ pub struct App {
     /// Keys that its business servers sign tickets with.
     #[serde(default)]
     pub ticket_keys: Vec<TicketKey>,
+    /// File with more such keys: a JWK set (RFC 7517), for its owner and this process. It is read
+    /// again within seconds of a change, so keys come and go without a restart; a broken one
+    /// changes nothing. Empty: there is none. Ed25519, P-256 and oct keys are used.
+    #[serde(default)]
+    pub jwks: PathBuf,
     /// Keys that open the business API.
     #[serde(default)]
     pub api_keys: Vec<Secret>,

@@ -4,6 +4,7 @@
 //! algorithm is the key's, whatever the ticket says. Nothing is fetched from where a ticket
 //! points to. The clock is the caller's: the library's own checks of time are off.
 
+mod jwks;
 mod keys;
 mod sign;
 
@@ -19,6 +20,7 @@ use serde::Deserialize;
 use crate::revocation::Revocations;
 use crate::token::{LEEWAY_S, Rooms, cap, flag};
 
+pub use jwks::{JWKS_BYTES_MAX, JWKS_KEYS_MAX, Jwks, JwksError, Skipped, Unusable};
 pub use keys::{TicketKeyError, TicketKeys};
 pub use sign::{Audience, Claims, SignError, Signer};
 

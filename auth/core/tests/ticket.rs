@@ -1,6 +1,8 @@
 //! Tickets: what a business server can sign, and what nobody can.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::collections::BTreeMap;
+
 use auth_core::app::{App, TicketAlg, TicketKey};
 use auth_core::revocation::Revocations;
 use auth_core::secret::Secret;
@@ -10,11 +12,13 @@ use auth_core::ticket::{
 use auth_core::token::{cap, flag};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit, Mac};
 use proptest::prelude::*;
 use proto::control::Fact;
 use proto::id::{AppId, RoomId, ViewerId};
 use proto::item::Role;
 use proto::time::Wall;
+use sha2::Sha256;
 
 const APP: AppId = AppId(1);
 const NOW_S: u64 = 1_785_000_000;
@@ -176,23 +180,61 @@ fn a_ticket_without_a_signature_is_none() {
     assert_eq!(verify_at(&format!("{bare}."), NOW_S), Err(TicketRefusal::WrongSignature));
 }
 
-/// A key or an address of one in the header changes nothing: it is not looked at.
+/// Such a ticket is as good as its signature with the key that we hold; nothing is fetched.
 #[test]
-fn keys_that_a_ticket_brings_along_are_not_used() {
-    let payload = URL_SAFE_NO_PAD.encode(serde_json::to_vec(&claims()).unwrap());
-    let own = signer("", TicketAlg::EdDsa, ED_PRIVATE).sign(&claims()).unwrap();
-    let (_, signature) = own.rsplit_once('.').unwrap();
-    for header in [
-        r#"{"alg":"HS256","jku":"https://127.0.0.1:1/keys"}"#,
-        r#"{"alg":"HS256","x5u":"https://127.0.0.1:1/chain"}"#,
-        r#"{"alg":"HS256","jwk":{"kty":"oct","k":"AAAA"}}"#,
-        r#"{"alg":"HS256","kid":"../../dev/null"}"#,
-        r#"{"alg":"HS256","crit":["b64"],"b64":false}"#,
+fn keys_that_a_ticket_brings_along_are_not_looked_at() {
+    for member in [
+        r#""jku":"https://127.0.0.1:1/keys""#,
+        r#""x5u":"https://127.0.0.1:1/chain""#,
+        r#""jwk":{"kty":"oct","k":"YSBndWVzcyB0aGF0IGhhcyB0aGlydHktdHdvIGJ5dGVz"}"#,
+        r#""x5c":["AAAA"]"#,
     ] {
-        let text = format!("{}.{payload}.{signature}", URL_SAFE_NO_PAD.encode(header));
+        let header = format!(r#"{{"alg":"HS256",{member}}}"#);
 
-        assert!(verify_at(&text, NOW_S).is_err(), "{header}");
+        let ours = verify_at(&hs256(&header, SHARED), NOW_S);
+        let theirs = verify_at(&hs256(&header, "a guess that has thirty-two bytes"), NOW_S);
+
+        assert_eq!(ours.map(|it| it.app), Ok(APP), "{header}");
+        assert_eq!(theirs, Err(TicketRefusal::WrongSignature), "{header}");
     }
+    let path = hs256(r#"{"alg":"HS256","kid":"../../dev/null"}"#, SHARED);
+    assert_eq!(verify_at(&path, NOW_S), Err(TicketRefusal::UnknownKey { app: APP }));
+}
+
+/// RFC 7515 4.1.11: whoever does not understand what is critical must refuse.
+#[test]
+fn what_is_critical_and_not_understood_is_refused() {
+    for header in [
+        r#"{"alg":"HS256","crit":["exp"],"exp":1}"#,
+        r#"{"alg":"HS256","crit":["b64"],"b64":false}"#,
+        r#"{"alg":"HS256","b64":false}"#,
+        r#"{"alg":"HS256","crit":[]}"#,
+        r#"{"alg":"HS256","crit":"b64"}"#,
+    ] {
+        let refused = verify_at(&hs256(header, SHARED), NOW_S);
+
+        assert_eq!(refused, Err(TicketRefusal::Malformed), "{header}");
+    }
+}
+
+#[test]
+fn a_key_serves_its_own_app_only() {
+    let theirs = "the shared secret of another app, long";
+    let other = App {
+        id: AppId(2),
+        ticket_keys: vec![key("", TicketAlg::Hs256, theirs), key("two", TicketAlg::Hs256, theirs)],
+        ..app()
+    };
+    let keys = TicketKeys::new(&[app(), other], &BTreeMap::new(), None).unwrap();
+    let check = |kid, app| {
+        let text = signer(kid, TicketAlg::Hs256, theirs).sign(&Claims { app, ..claims() });
+        verify(&text.unwrap(), &keys, &Revocations::new(1), Wall(NOW_S * 1000)).map(|_| ())
+    };
+
+    assert_eq!(check("", AppId(2)), Ok(()));
+    assert_eq!(check("two", AppId(2)), Ok(()));
+    assert_eq!(check("", APP), Err(TicketRefusal::WrongSignature));
+    assert_eq!(check("two", APP), Err(TicketRefusal::UnknownKey { app: APP }));
 }
 
 #[test]
@@ -200,7 +242,7 @@ fn an_audience_must_be_named_where_one_is_set() {
     let one = |name: &str| Some(Audience::One(name.to_owned()));
     let two = Some(Audience::Several(vec!["x".to_owned(), "barrage".to_owned()]));
     let check = |ours: Option<&str>, aud| {
-        let keys = TicketKeys::new(&[app()], ours.map(str::to_owned)).unwrap();
+        let keys = TicketKeys::new(&[app()], &BTreeMap::new(), ours.map(str::to_owned)).unwrap();
         let text = sign(&Claims { aud, ..claims() });
         verify(&text, &keys, &Revocations::new(1), Wall(NOW_S * 1000)).map(|_| ())
     };
@@ -236,7 +278,7 @@ fn a_kicked_or_banned_viewer_is_refused() {
 #[test]
 fn keys_that_cannot_be_used_are_refused_when_they_are_read() {
     let check = |keys: Vec<TicketKey>| {
-        TicketKeys::new(&[App { ticket_keys: keys, ..app() }], None).unwrap_err()
+        TicketKeys::new(&[App { ticket_keys: keys, ..app() }], &BTreeMap::new(), None).unwrap_err()
     };
 
     let short = check(vec![key("", TicketAlg::Hs256, "0123456789012345678901234567890")]);
@@ -250,14 +292,16 @@ fn keys_that_cannot_be_used_are_refused_when_they_are_read() {
     assert!(matches!(other_kind, TicketKeyError::Unreadable { .. }));
     assert!(matches!(private, TicketKeyError::Unreadable { .. }));
     assert!(matches!(twice, TicketKeyError::Twice { .. }));
-    assert!(TicketKeys::new(&[app(), app()], None).is_err());
+    assert!(TicketKeys::new(&[app(), app()], &BTreeMap::new(), None).is_err());
 }
 
 #[test]
 fn every_flipped_bit_is_refused() {
-    for (kid, alg, private) in
-        [("", TicketAlg::Hs256, SHARED), ("ed", TicketAlg::EdDsa, ED_PRIVATE)]
-    {
+    for (kid, alg, private) in [
+        ("", TicketAlg::Hs256, SHARED),
+        ("ed", TicketAlg::EdDsa, ED_PRIVATE),
+        ("ec", TicketAlg::Es256, EC_PRIVATE),
+    ] {
         let text = signer(kid, alg, private).sign(&claims()).unwrap();
         for at in 0..text.len() {
             let mut bytes = text.clone().into_bytes();
@@ -312,6 +356,15 @@ fn signer(kid: &str, alg: TicketAlg, private: &str) -> Signer {
     Signer::new(kid, alg, &Secret::new(private.to_owned())).unwrap()
 }
 
+/// A ticket with any header, signed as HS256.
+fn hs256(header: &str, secret: &str) -> String {
+    let payload = serde_json::to_vec(&claims()).unwrap();
+    let message = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(payload));
+    let mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
+    let mac = mac.chain_update(&message).finalize().into_bytes();
+    format!("{message}.{}", URL_SAFE_NO_PAD.encode(mac))
+}
+
 fn key(kid: &str, alg: TicketAlg, public: &str) -> TicketKey {
     TicketKey { kid: kid.to_owned(), alg, key: Secret::new(public.to_owned()) }
 }
@@ -327,7 +380,7 @@ fn app() -> App {
 }
 
 fn keys() -> TicketKeys {
-    TicketKeys::new(&[app()], None).unwrap()
+    TicketKeys::new(&[app()], &BTreeMap::new(), None).unwrap()
 }
 
 fn room(name: &str) -> RoomId {

@@ -3,7 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use auth_core::app::{App, TicketAlg, TicketKey};
@@ -68,6 +68,7 @@ impl Identity {
             id: APP,
             name: "demo".to_owned(),
             ticket_keys: vec![TicketKey { kid: String::new(), alg: TicketAlg::Hs256, key }],
+            jwks: PathBuf::new(),
             api_keys: vec![Secret::new(self.api_key.clone())],
             policy: Policy::default(),
         }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use proto::id::AppId;
 
-use super::{Audience, TicketRefusal};
+use super::{Audience, Jwks, TicketRefusal};
 use crate::app::{App, TicketAlg, TicketKey};
 
 /// Bytes that a shared secret has at least: as long as the MAC, so that it cannot be guessed.
-const SECRET_BYTES_MIN: usize = 32;
+pub(super) const SECRET_BYTES_MIN: usize = 32;
 
 /// Why a configured key cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -57,17 +57,23 @@ pub(super) struct PinnedKey {
 }
 
 impl TicketKeys {
-    /// Parses the keys of all apps.
+    /// Parses the configured keys of all apps, and adds those of their sets.
     ///
     /// With an `audience`, tickets must name it in `aud`; without one, tickets must not have an
     /// `aud`, since whoever is not named in it must refuse (RFC 7519 4.1.3).
-    pub fn new(apps: &[App], audience: Option<String>) -> Result<Self, TicketKeyError> {
+    pub fn new(
+        apps: &[App],
+        sets: &BTreeMap<AppId, Jwks>,
+        audience: Option<String>,
+    ) -> Result<Self, TicketKeyError> {
         let mut parsed: BTreeMap<AppId, BTreeMap<String, PinnedKey>> = BTreeMap::new();
         for app in apps {
             let keys = parsed.entry(app.id).or_default();
-            for key in &app.ticket_keys {
-                if keys.insert(key.kid.clone(), pinned(app.id, key)?).is_some() {
-                    return Err(TicketKeyError::Twice { app: app.id, kid: key.kid.clone() });
+            let configured = app.ticket_keys.iter().map(|it| (&it.kid, pinned(app.id, it)));
+            let set = sets.get(&app.id).into_iter().flat_map(|it| &it.keys);
+            for (kid, key) in configured.chain(set.map(|(kid, key)| (kid, Ok(key.clone())))) {
+                if keys.insert(kid.clone(), key?).is_some() {
+                    return Err(TicketKeyError::Twice { app: app.id, kid: kid.clone() });
                 }
             }
         }
@@ -89,6 +95,15 @@ impl TicketKeys {
 }
 
 impl PinnedKey {
+    pub(super) fn new(alg: TicketAlg, decoding: DecodingKey) -> Self {
+        let mut validation = Validation::new(algorithm(alg));
+        validation.required_spec_claims.clear();
+        validation.validate_exp = false;
+        validation.validate_nbf = false;
+        validation.validate_aud = false;
+        Self { decoding, validation }
+    }
+
     pub(super) const fn decoding(&self) -> &DecodingKey {
         &self.decoding
     }
@@ -121,10 +136,5 @@ fn pinned(app: AppId, key: &TicketKey) -> Result<PinnedKey, TicketKeyError> {
         kid: key.kid.clone(),
         source,
     })?;
-    let mut validation = Validation::new(algorithm(key.alg));
-    validation.required_spec_claims.clear();
-    validation.validate_exp = false;
-    validation.validate_nbf = false;
-    validation.validate_aud = false;
-    Ok(PinnedKey { decoding, validation })
+    Ok(PinnedKey::new(key.alg, decoding))
 }

@@ -1,5 +1,6 @@
 //! A viewer at a terminal: what `watch`, `say` and `replay` have in common.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::bail;
@@ -37,6 +38,7 @@ impl Place {
             id: APP,
             name: String::new(),
             ticket_keys: vec![TicketKey { kid: String::new(), alg: TicketAlg::Hs256, key }],
+            jwks: PathBuf::new(),
             api_keys: Vec::new(),
             policy: Policy::default(),
         };
