@@ -10,10 +10,9 @@ use rustls::crypto::KeyProvider;
 use rustls::pki_types::{PrivateKeyDer, SubjectPublicKeyInfoDer};
 use rustls::sign::{Signer, SigningKey};
 use rustls::{Error, SignatureAlgorithm, SignatureScheme};
-use sm2::SecretKey;
-use sm2::dsa;
 use sm2::dsa::signature::Signer as _;
 use sm2::pkcs8::{DecodePrivateKey, EncodePublicKey};
+use sm2::{NonZeroScalar, Scalar, SecretKey, dsa};
 
 use super::SCHEME;
 use super::verify::HANDSHAKE_IDENTITY;
@@ -31,12 +30,28 @@ impl KeyProvider for Sm2Keys {
         };
         let key = secret.and_then(|it| dsa::SigningKey::new(HANDSHAKE_IDENTITY, &it).ok());
         let key = key.ok_or_else(|| Error::General("the private key is not of SM2".to_owned()))?;
-        Ok(Arc::new(HandshakeKey(Arc::new(key))))
+        Ok(Arc::new(HandshakeKey(Arc::new(Wiped(key)))))
+    }
+}
+
+/// The library's signing key, which it does not wipe by itself.
+struct Wiped(dsa::SigningKey);
+
+impl Drop for Wiped {
+    fn drop(&mut self) {
+        let worthless = NonZeroScalar::new(Scalar::ONE).into_option();
+        let worthless = worthless
+            .and_then(|it| dsa::SigningKey::from_nonzero_scalar(HANDSHAKE_IDENTITY, it).ok());
+        if let Some(worthless) = worthless {
+            self.0 = worthless;
+        }
+        // Somebody might look: without this the write above may be left out.
+        std::hint::black_box(&mut self.0);
     }
 }
 
 #[derive(Clone)]
-struct HandshakeKey(Arc<dsa::SigningKey>);
+struct HandshakeKey(Arc<Wiped>);
 
 impl fmt::Debug for HandshakeKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -50,7 +65,7 @@ impl SigningKey for HandshakeKey {
     }
 
     fn public_key(&self) -> Option<SubjectPublicKeyInfoDer<'_>> {
-        let public = sm2::PublicKey::from_affine(*self.0.verifying_key().as_affine()).ok()?;
+        let public = sm2::PublicKey::from_affine(*self.0.0.verifying_key().as_affine()).ok()?;
         let der = public.to_public_key_der().ok()?;
         Some(SubjectPublicKeyInfoDer::from(der.into_vec()))
     }
@@ -64,6 +79,7 @@ impl SigningKey for HandshakeKey {
 impl Signer for HandshakeKey {
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>, Error> {
         let signature: dsa::Signature = self
+            .0
             .0
             .try_sign(message)
             .map_err(|_| Error::General("an SM2 signature could not be made".to_owned()))?;

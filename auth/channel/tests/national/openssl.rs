@@ -6,11 +6,15 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use channel::national::certs::{Key, Life, Names, Request};
+use channel::national::{SCHEME, provider};
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
 use tempfile::TempDir;
 
 use crate::pki::{Pki, year};
 
 const IDENTITY: &str = "distid:1234567812345678";
+const HANDSHAKE_IDENTITY: &str = "distid:TLSv1.3+GM+Cipher+Suite";
 
 #[test]
 fn openssl_verifies_our_chain_for_every_name() {
@@ -119,6 +123,42 @@ fn keys_of_openssl_are_read_in_both_of_its_forms() {
     let other = Key::from_pem(&files.read("pkcs8.pem")).unwrap();
 
     assert_eq!(*one.to_pem().unwrap(), *other.to_pem().unwrap());
+}
+
+/// The identity is what keeps handshakes and certificates apart, and two ends of ours would not
+/// notice a wrong one.
+#[test]
+fn openssl_and_we_verify_each_other_with_the_identity_of_handshakes() {
+    let files = Files::new();
+    let key_pem = Pki::new().server_key.to_pem().unwrap();
+    let key = files.write("key.pem", &key_pem);
+    let message = files.write("message", "what CertificateVerify covers");
+    let public = files.path("public.pem");
+    openssl(&["pkey", "-in", &key, "-pubout", "-out", &public]).unwrap();
+    let bytes = std::fs::read(&message).unwrap();
+
+    let der = PrivateKeyDer::from_pem_slice(key_pem.as_bytes()).unwrap();
+    let signer = provider().key_provider.load_private_key(der).unwrap();
+    let ours = signer.choose_scheme(&[SCHEME]).unwrap().sign(&bytes).unwrap();
+    std::fs::write(files.path("ours"), ours).unwrap();
+    let theirs = files.path("theirs");
+    let dgst = ["dgst", "-sm3", "-sigopt"];
+    openssl(&[&dgst[..], &[HANDSHAKE_IDENTITY, "-sign", &key, "-out", &theirs, &message]].concat())
+        .unwrap();
+
+    let verified = |identity: &str, signature: &str| {
+        let verify = [identity, "-verify", &public, "-signature", signature, &message];
+        openssl(&[&dgst[..], &verify].concat()).is_ok()
+    };
+    assert!(verified(HANDSHAKE_IDENTITY, &files.path("ours")));
+    assert!(!verified(IDENTITY, &files.path("ours")));
+    let info = signer.public_key().unwrap();
+    let point = &info[info.len() - 65..];
+    let algorithms = provider().signature_verification_algorithms;
+    let theirs = std::fs::read(theirs).unwrap();
+    let [handshake] = algorithms.mapping[0].1 else { panic!("one algorithm") };
+    assert!(handshake.verify_signature(point, &bytes, &theirs).is_ok());
+    assert!(algorithms.all[0].verify_signature(point, &bytes, &theirs).is_err());
 }
 
 struct Files {
