@@ -1,6 +1,7 @@
 //! What a link node is told at start.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::ensure;
@@ -19,8 +20,12 @@ pub struct Config {
     pub unit: UnitId,
     /// Where it stands; loads are packed by region.
     pub region: String,
-    /// What it proves itself with, to auth and to collectors: at least 32 bytes of text.
+    /// What it proves itself with, to auth and to collectors, and what seals the keys it keeps: at
+    /// least 32 bytes of text.
     pub secret: Secret,
+    /// Folder of `link-keys.sealed`: this node's last keys, with which it takes logins after a
+    /// restart while the auth service is away. A file that others can read is refused at start.
+    pub data: PathBuf,
     /// Where viewers connect.
     pub listeners: Vec<ListenerConfig>,
     /// Whether `tcp` and `ws` may listen on other addresses than loopback: only behind a
@@ -34,6 +39,11 @@ pub struct Config {
     pub report_ms_max: u32,
     /// The auth service, `https://host:port`.
     pub auth_url: String,
+    /// How old this node's knowledge of `control` may be when it lets somebody in, in milliseconds;
+    /// at least 100. While the bus is away for longer, logins are told to come back, because a kick
+    /// may have been told meanwhile. Higher lets viewers in for longer without the bus, and kicked
+    /// ones with them. The end of `control` is asked for four times in this time.
+    pub control_ms_max: u32,
     /// Logged-in sessions; beyond, a login is told to come back. One costs about 20 KiB with TLS
     /// and 5 KiB without, and one descriptor.
     pub sessions_max: u32,
@@ -101,7 +111,7 @@ pub struct Config {
 pub struct ListenerConfig {
     /// Socket address to listen on; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// `tcp`, `tls`, `ws` or `wss`.
+    /// `tcp`, `tls`, `ws`, `wss` or `national`.
     pub transport: Transport,
     /// Name or IP address that clients use.
     pub host: String,
@@ -137,6 +147,7 @@ impl Default for Config {
             unit: UnitId(0),
             region: "local".to_owned(),
             secret: Secret::default(),
+            data: PathBuf::from("data/link"),
             listeners: vec![
                 ListenerConfig::plain(7401, Transport::Tcp),
                 ListenerConfig::plain(7402, Transport::Ws),
@@ -146,6 +157,7 @@ impl Default for Config {
             report_ms_min: 5,
             report_ms_max: 100,
             auth_url: String::new(),
+            control_ms_max: 1_000,
             sessions_max: 15_000,
             handshakes_max: 2_000,
             address_handshakes_per_s: 200,
@@ -191,7 +203,7 @@ impl ListenerConfig {
 
     /// Whether it has TLS of its own.
     pub(crate) const fn is_tls(&self) -> bool {
-        matches!(self.transport, Transport::Tls | Transport::Wss)
+        matches!(self.transport, Transport::Tls | Transport::Wss | Transport::National)
     }
 }
 
@@ -202,6 +214,7 @@ impl Config {
     /// Says which value, and why.
     pub fn check(&self) -> anyhow::Result<()> {
         ensure!(self.life_ms_min <= self.life_ms_max, "life_ms_min is more than life_ms_max");
+        ensure!(self.control_ms_max >= 100, "control_ms_max is less than 100");
         ensure!(self.report_ms_min <= self.report_ms_max, "report_ms_min is over report_ms_max");
         ensure!(
             self.silence_ms_max / 2 >= self.heartbeat_ms,
@@ -209,8 +222,7 @@ impl Config {
         );
         for listener in &self.listeners {
             let ListenerConfig { listen, transport, .. } = listener;
-            let served = [Transport::Tcp, Transport::Tls, Transport::Ws, Transport::Wss];
-            ensure!(served.contains(transport), "{} is not served", transport.name());
+            ensure!(*transport != Transport::Quic, "{} is not served", transport.name());
             ensure!(
                 listener.is_tls() || self.plain_anywhere || listen.ip().is_loopback(),
                 "{} on {listen} would be readable by others; set plain_anywhere to allow it",

@@ -24,6 +24,7 @@ use crate::config::ms;
 use crate::io::{Io, Moved};
 use crate::mailbox::Mail;
 use crate::node::Node;
+use crate::socket::Protection;
 use crate::wire::{Found, close_frame, pong_frame};
 
 pub(crate) use presence::Presence;
@@ -56,12 +57,14 @@ impl Conversation {
         node: Arc<Node>,
         listener: Arc<Listener>,
         io: Io,
-        exporter: Option<[u8; 32]>,
+        protection: Protection,
         presence: Presence,
     ) -> Self {
         let limits = Arc::clone(&listener.limits);
         let now = node.clock.mono();
-        let session = Session::new(presence.session, limits, presence.since, now);
+        let Protection { suite, exporter } = protection;
+        let session = Session::new(presence.session, limits, suite, presence.since, now);
+        let session = session.held_to(node.door.sdks());
         let outbox = Outbox::new(listener.framing, node.config.outbox_bytes_max);
         Self {
             session,
@@ -172,6 +175,12 @@ impl Conversation {
                     return;
                 }
                 goodbye(CloseCode::Banned)
+            }
+            Mail::Review => {
+                if self.presence.may_stay() {
+                    return;
+                }
+                goodbye(CloseCode::NoRoom)
             }
         };
         self.session.handle(Input::End(end), self.node.now());

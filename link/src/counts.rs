@@ -1,5 +1,7 @@
 //! This service's metrics, fetched once.
 
+use std::time::Duration;
+
 use kit::meter::{Meter, list};
 use prometheus::{IntCounter, IntGauge};
 use proto::close::CloseCode;
@@ -24,6 +26,8 @@ pub(crate) struct Counts {
     pub(crate) horizon_s: IntGauge,
     pub(crate) reports: IntCounter,
     pub(crate) damaged: IntCounter,
+    pub(crate) policy_refusals: IntCounter,
+    control_age_ms: IntGauge,
 }
 
 impl Counts {
@@ -44,8 +48,15 @@ impl Counts {
             horizon_s: meter.gauge(list::LINK_KEYS_HORIZON_SECONDS, &[]),
             reports: meter.counter(list::LINK_LOAD_REPORTS_TOTAL, &[]),
             damaged: meter.counter(list::LINK_DAMAGED_RECORDS_TOTAL, &[]),
+            policy_refusals: meter.counter(list::LINK_POLICY_REFUSALS_TOTAL, &[]),
+            control_age_ms: meter.gauge(list::LINK_CONTROL_AGE_MILLISECONDS, &[]),
             meter,
         }
+    }
+
+    /// How old the node's knowledge of `control` is.
+    pub(crate) fn control_age(&self, age: Duration) {
+        self.control_age_ms.set(i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
     }
 
     /// A login ended so; the word is `ok` or that of a refusal.

@@ -1,32 +1,58 @@
-//! Whether a credential opens a session: keys, revocations, used tokens.
+//! Whether a credential opens a session: keys, revocations, used tokens, policies. And whether
+//! enough is known to say so.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use auth_core::derive::LinkId;
-use auth_core::keyring::LinkKeyring;
+use auth_core::keyring::{KeyError, LinkKeyring};
+use auth_core::policy::{Policies, SdkPolicy, access};
 use auth_core::replay::Replays;
 use auth_core::resume::{self, NONCE_BYTES};
 use auth_core::revocation::Revocations;
 use auth_core::token::{self, Rooms, Scope, cap, flag};
 use link_core::hub::Member;
-use parking_lot::{Mutex, RwLock};
+use link_core::knowledge::Knowledge;
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use proto::close::CloseCode;
 use proto::control::Fact;
 use proto::frame::{Credential, Login};
 use proto::id::{AppId, DeviceId, RoomId, ViewerId};
 use proto::item::Role;
-use proto::time::Wall;
+use proto::policy::Access;
+use proto::time::{Mono, Wall, millis};
 use tokio::sync::Notify;
+
+use crate::config::{Config, ms};
+use crate::kept::Answer;
 
 /// Decides who may come in.
 #[derive(Debug)]
 pub(crate) struct Door {
     keys: ArcSwapOption<LinkKeyring>,
+    /// The farthest that keys ever reached when they were fetched, in milliseconds.
+    reach_ms: AtomicU64,
     revocations: RwLock<Revocations>,
     replays: Mutex<Replays>,
+    policies: RwLock<Policies>,
+    sdks: ArcSwap<SdkPolicy>,
+    /// How old all of this is, the keys aside.
+    knowledge: Mutex<Knowledge>,
+    /// Older, and nobody is let in.
+    age_max: Duration,
     /// Rung when there may be keys of another epoch.
     pub(crate) refetch: Notify,
+}
+
+/// How long keys reach.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Horizon {
+    /// From now on.
+    pub(crate) left: Duration,
+    /// Those of any answer, when it was fetched.
+    pub(crate) most: Duration,
 }
 
 /// What a good credential says.
@@ -75,28 +101,81 @@ impl Shut {
 }
 
 impl Door {
-    pub(crate) fn new(replays_max: usize, revocations_max: usize) -> Self {
+    /// A door that knows no more than the apps' own `policies`.
+    pub(crate) fn new(config: &Config, policies: Policies) -> Self {
         Self {
             keys: ArcSwapOption::empty(),
-            revocations: RwLock::new(Revocations::new(revocations_max)),
-            replays: Mutex::new(Replays::new(replays_max)),
+            reach_ms: AtomicU64::new(0),
+            revocations: RwLock::new(Revocations::new(config.revocations_max)),
+            replays: Mutex::new(Replays::new(config.replays_max)),
+            policies: RwLock::new(policies),
+            sdks: ArcSwap::default(),
+            knowledge: Mutex::default(),
+            age_max: ms(config.control_ms_max),
             refetch: Notify::new(),
         }
     }
 
-    /// Takes a new answer of the auth service in place of the last one.
-    pub(crate) fn replace_keys(&self, keys: LinkKeyring) {
+    /// Takes an answer of the auth service in place of the last one.
+    ///
+    /// # Errors
+    /// When it is not usable; the last one stays.
+    pub(crate) fn take_keys(&self, answer: &Answer) -> Result<(), KeyError> {
+        let keys = LinkKeyring::new(&answer.keys)?;
+        self.reach_ms.fetch_max(millis(keys.horizon(answer.fetched)), Ordering::Relaxed);
         self.keys.store(Some(Arc::new(keys)));
+        Ok(())
     }
 
-    /// How long logins survive without another answer, in seconds.
-    pub(crate) fn horizon_s(&self, now: Wall) -> u64 {
-        self.keys.load().as_ref().map_or(0, |it| it.horizon(now).as_secs())
+    /// How long logins survive without another answer.
+    pub(crate) fn horizon(&self, now: Wall) -> Horizon {
+        let left = self.keys.load().as_ref().map_or(Duration::ZERO, |it| it.horizon(now));
+        Horizon { left, most: Duration::from_millis(self.reach_ms.load(Ordering::Relaxed)) }
     }
 
-    /// Takes note of a fact about kicks, bans and void epochs.
+    /// Takes note of a fact about kicks, bans, void epochs, policies and SDKs.
     pub(crate) fn learn(&self, fact: &Fact, now: Wall) {
-        self.revocations.write().handle(fact, now);
+        match fact {
+            Fact::Policy(_) => self.policies.write().handle(fact),
+            Fact::Sdk(_) => {
+                let mut sdks = SdkPolicy::clone(&self.sdks.load());
+                sdks.handle(fact);
+                self.sdks.store(Arc::new(sdks));
+            }
+            Fact::Kick { .. }
+            | Fact::Ban { .. }
+            | Fact::Revoked { .. }
+            | Fact::Epoch(_)
+            | Fact::Room(_)
+            | Fact::Mute { .. }
+            | Fact::Close { .. }
+            | Fact::Keep { .. }
+            | Fact::Heat { .. }
+            | Fact::Bases { .. }
+            | Fact::Move { .. }
+            | Fact::Lease(_) => self.revocations.write().handle(fact, now),
+        }
+    }
+
+    /// How old what was learned is.
+    pub(crate) fn knowledge(&self) -> MutexGuard<'_, Knowledge> {
+        self.knowledge.lock()
+    }
+
+    /// Whether enough is known to let somebody in.
+    pub(crate) fn is_current(&self, now: Mono) -> bool {
+        self.knowledge().age(now).is_some_and(|it| it <= self.age_max)
+    }
+
+    /// What is asked of SDKs now.
+    pub(crate) fn sdks(&self) -> Arc<SdkPolicy> {
+        self.sdks.load_full()
+    }
+
+    /// What the pass allows in a room, by the policy in force now.
+    pub(crate) fn access(&self, pass: &Pass, room: &RoomId) -> Access {
+        let access = access(&self.policies.read().of_room(pass.app, room), pass.caps);
+        if pass.may_send() { access } else { access.max(Access::Read) }
     }
 
     /// Forgets revocations that do not count any more.
@@ -118,7 +197,7 @@ impl Door {
     /// Checks the credential of a login that came in on the listener `link`.
     pub(crate) fn check(&self, login: &Login, link: LinkId, now: Wall) -> Result<Pass, Shut> {
         let keys = self.keys.load();
-        let Some(keys) = keys.as_deref() else {
+        let Some(keys) = keys.as_deref().filter(|it| !it.horizon(now).is_zero()) else {
             return Err(Shut { code: CloseCode::Unavailable, name: "no_keys" });
         };
         let pass = match &login.credential {
@@ -135,7 +214,8 @@ impl Door {
 
     fn token(&self, text: &str, keys: &LinkKeyring, link: LinkId, now: Wall) -> Result<Pass, Shut> {
         let revocations = self.revocations.read();
-        let scope = Scope { keys, links: &[link], revocations: &revocations };
+        let policies = self.policies.read();
+        let scope = Scope { keys, links: &[link], policies: &policies, revocations: &revocations };
         let claims = token::verify(text, &scope, &mut self.replays.lock(), now)
             .map_err(|it| Shut { code: it.close_code(), name: it.name() })?;
         Ok(Pass {

@@ -2,6 +2,7 @@
 
 mod control;
 mod downlink;
+mod fact;
 mod reply;
 
 use std::sync::Arc;

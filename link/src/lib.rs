@@ -13,6 +13,7 @@ mod door;
 mod drain;
 mod follow;
 mod io;
+mod kept;
 mod keys;
 mod mailbox;
 mod node;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use auth_core::policy::Policies;
 use bus::Bus;
 use channel::{ClientTls, ServerTls};
 use kit::clock::Clock;
@@ -42,6 +44,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::accept::{Entrance, Gate, Listener};
 use crate::counts::Counts;
+use crate::kept::Kept;
 use crate::node::Node;
 
 pub use config::{Binder, Config, ListenerConfig};
@@ -66,10 +69,15 @@ pub struct Parts {
     pub global_bus: Arc<dyn Bus>,
     /// The unit's own bus.
     pub unit_bus: Arc<dyn Bus>,
+    /// What the apps ask of those who enter, until `control` says something else.
+    pub policies: Policies,
     /// Whom to believe when fetching keys.
     pub auth_tls: ClientTls,
     /// Certificate of the listeners with TLS.
     pub tls: Option<ServerTls>,
+    /// Certificate of the national listeners, and of the others with TLS for clients that offer
+    /// national suites only.
+    pub national: Option<ServerTls>,
 }
 
 /// A link, bound and not yet serving.
@@ -77,6 +85,7 @@ pub struct Parts {
 pub struct Service {
     node: Arc<Node>,
     listeners: Vec<(TcpListener, Arc<Listener>)>,
+    kept: Arc<Kept>,
     parts: Parts,
 }
 
@@ -84,17 +93,23 @@ impl Service {
     /// Binds the listeners.
     ///
     /// # Errors
-    /// When the configuration cannot work or an address cannot be bound.
+    /// When the configuration cannot work, an address cannot be bound, or others can read the keys
+    /// that were kept.
     #[expect(clippy::unused_async, reason = "every service is bound in the same way")]
     pub async fn bind(config: Config, parts: Parts) -> anyhow::Result<Self> {
         config.check()?;
         let mut listeners = Vec::new();
         for listener in &config.listeners {
-            listeners.push(accept::bind(&config, listener, parts.tls.as_ref())?);
+            listeners.push(accept::bind(&config, listener, &parts)?);
         }
         let counts = Counts::new(parts.meter.clone());
-        let node = Arc::new(Node::new(config, parts.clock.clone(), counts, parts.seed));
-        Ok(Self { node, listeners, parts })
+        let kept = Arc::new(Kept::new(&config.data, config.secret.clone()));
+        let policies = parts.policies.clone();
+        let node = Arc::new(Node::new(config, parts.clock.clone(), counts, policies, parts.seed));
+        if let Some(answer) = kept.read()? {
+            node.door.take_keys(&answer).context("the kept keys are not usable")?;
+        }
+        Ok(Self { node, listeners, kept, parts })
     }
 
     /// Where the first listener listens.
@@ -120,7 +135,7 @@ impl Service {
     /// When a task that serves all sessions failed.
     pub async fn run(self, shutdown: CancellationToken) -> anyhow::Result<()> {
         let addresses = self.addrs();
-        let Self { node, listeners, parts } = self;
+        let Self { node, listeners, kept, parts } = self;
         let done = CancellationToken::new();
         let mut last = Tasks::default();
         last.spawn(
@@ -128,7 +143,7 @@ impl Service {
             uplink::run(Arc::clone(&node), Arc::clone(&parts.unit_bus), done.clone()),
         );
         last.spawn("report", report::run(Arc::clone(&node), addresses.clone(), done.clone()));
-        let mut tasks = spawn_readers(&node, &parts, &addresses)?;
+        let mut tasks = spawn_readers(&node, &parts, kept, &addresses)?;
         let shut = CancellationToken::new();
         let mut entrances = spawn_entrances(&node, listeners, &shut);
 
@@ -151,7 +166,12 @@ impl Service {
 }
 
 /// Tasks that serve all sessions and end with the process only.
-fn spawn_readers(node: &Arc<Node>, parts: &Parts, addresses: &[Address]) -> anyhow::Result<Tasks> {
+fn spawn_readers(
+    node: &Arc<Node>,
+    parts: &Parts,
+    kept: Arc<Kept>,
+    addresses: &[Address],
+) -> anyhow::Result<Tasks> {
     let Parts { health, global_bus, unit_bus, auth_tls, .. } = parts;
     let client = reqwest::Client::builder()
         .tls_backend_preconfigured(auth_tls.config())
@@ -159,12 +179,13 @@ fn spawn_readers(node: &Arc<Node>, parts: &Parts, addresses: &[Address]) -> anyh
         .build()
         .context("the client of the auth service could not be made")?;
     let addresses = addresses.iter().map(Address::authority).collect();
-    let source = keys::Source { client, addresses };
+    let source = keys::Source { client, addresses, kept };
     let node = || Arc::clone(node);
     let unit = || Arc::clone(unit_bus);
     let global = || Arc::clone(global_bus);
     let mut tasks = Tasks::default();
-    tasks.spawn("keys", keys::run(node(), source, health.part("link keys")));
+    tasks.spawn("keys", keys::run(node(), source));
+    tasks.spawn("horizon", keys::watch(node(), health.part("link keys")));
     tasks.spawn("control", follow::control(node(), global(), health.part("link control")));
     tasks.spawn("downlink", follow::downlink(node(), unit(), health.part("link downlink")));
     tasks.spawn("reply", follow::reply(node(), unit(), health.part("link reply")));

@@ -26,6 +26,8 @@ pub(crate) enum Mail {
     Kicked { room: RoomId, not_before: Wall },
     /// The viewer may not be in the room.
     Banned { room: RoomId },
+    /// What rooms ask of viewers has changed.
+    Review,
 }
 
 /// One session's inbox.
@@ -39,6 +41,8 @@ pub(crate) struct Mailbox {
 struct Inbox {
     mails: VecDeque<Mail>,
     overflowed: bool,
+    /// However often policies change before the session looks, it looks once.
+    review: bool,
 }
 
 impl Mailbox {
@@ -70,6 +74,9 @@ impl Mailbox {
         let mut inbox = self.inbox.lock();
         if inbox.overflowed {
             return Err(Overflowed);
+        }
+        if std::mem::take(&mut inbox.review) {
+            return Ok(Some(Mail::Review));
         }
         let mail = inbox.mails.pop_front();
         if mail.is_none() {
@@ -103,6 +110,14 @@ impl Mailboxes {
         let mailbox = self.0.lock().get(&session).cloned();
         if let Some(mailbox) = mailbox {
             mailbox.put(mail);
+        }
+    }
+
+    /// Lets every session look whether it may still be where it is.
+    pub(crate) fn review(&self) {
+        for mailbox in self.all() {
+            mailbox.inbox.lock().review = true;
+            mailbox.ring();
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use auth_core::policy::Policies;
 use kit::clock::Clock;
 use link_core::Now;
 use link_core::bucket::Rate;
@@ -15,15 +16,17 @@ use proto::close::CloseCode;
 use proto::envelope::{Act, UplinkEntry};
 use proto::frame::{Control, Join, JoinOutcome, Joined, Path};
 use proto::id::{RoomId, SessionId};
+use proto::policy::Access;
 use proto::time::Wall;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::sync::Notify;
 
 use crate::config::{Config, ms};
+use crate::converse::Presence;
 use crate::counts::Counts;
 use crate::door::Door;
-use crate::mailbox::{Mailbox, Mailboxes};
+use crate::mailbox::Mailboxes;
 use crate::rooms::{Room, Rooms};
 use crate::uplink::Uplink;
 
@@ -70,7 +73,13 @@ pub(crate) struct Traffic {
 }
 
 impl Node {
-    pub(crate) fn new(config: Config, clock: Clock, counts: Counts, seed: u64) -> Self {
+    pub(crate) fn new(
+        config: Config,
+        clock: Clock,
+        counts: Counts,
+        policies: Policies,
+        seed: u64,
+    ) -> Self {
         let ring_limits = Limits {
             bytes_max: config.ring_bytes_max,
             kept_bytes_max: config.ring_bytes_max / KEPT_SHARE,
@@ -79,7 +88,7 @@ impl Node {
         // A tenth of a second's worth at once: a mass disconnect is told evenly.
         let pace = Rate { burst: config.leaves_per_s / 10, per_s: config.leaves_per_s };
         Self {
-            door: Door::new(config.replays_max, config.revocations_max),
+            door: Door::new(&config, policies),
             hub: Mutex::new(Hub::new(config.rooms_max)),
             rooms: Rooms::new(ring_limits, config.rooms_max),
             mailboxes: Mailboxes::default(),
@@ -117,12 +126,11 @@ impl Node {
     pub(crate) fn join(
         &self,
         member: &Member,
-        promoted: bool,
+        presence: &Presence,
         join: &Join,
-        mailbox: &Arc<Mailbox>,
     ) -> (Joined, Option<Seat>) {
         let room = join.room.clone();
-        match self.try_join(member, promoted, join, mailbox) {
+        match self.try_join(member, presence, join) {
             Ok((outcome, seat)) => (Joined { room, outcome }, Some(seat)),
             Err(code) => {
                 let outcome = JoinOutcome::Refused { code, retry_after_ms: 0 };
@@ -134,12 +142,15 @@ impl Node {
     fn try_join(
         &self,
         member: &Member,
-        promoted: bool,
+        presence: &Presence,
         join: &Join,
-        mailbox: &Arc<Mailbox>,
     ) -> Result<(JoinOutcome, Seat), CloseCode> {
         if self.door.is_banned(member, &join.room, self.clock.wall()) {
             return Err(CloseCode::Banned);
+        }
+        if presence.access(&join.room) == Access::Refuse {
+            self.counts.policy_refusals.inc();
+            return Err(CloseCode::NoRoom);
         }
         let room = self.rooms.find(&join.room).ok_or(CloseCode::NoRoom)?;
         let people = {
@@ -149,13 +160,14 @@ impl Node {
         };
         self.departures.lock().cancel(member.session, &join.room);
         let reading = match join.path {
-            Path::Push if promoted => Reading::Promoted,
+            Path::Push if presence.is_promoted() => Reading::Promoted,
             Path::Push | Path::Auto => Reading::Auto,
             Path::Segments => Reading::Segments,
         };
-        let (entry, latest, online) = room.listen(member.session, reading, mailbox, |ring| {
-            (entry::enter(ring, join.resume, reading), ring.latest(), ring.people())
-        });
+        let (entry, latest, online) =
+            room.listen(member.session, reading, &presence.mailbox, |ring| {
+                (entry::enter(ring, join.resume, reading), ring.latest(), ring.people())
+            });
         let Entry { heat, path, resumed, news, cursor } = entry;
         // The people in all are known from the room's heat only; until then, those here.
         let online = online.max(people);

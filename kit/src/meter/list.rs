@@ -25,10 +25,14 @@ metrics! {
 
     AUTH_KEY_ANSWERS_TOTAL = Counter "auth_key_answers_total" ["keys", "outcome"] "Requests for keys of links and for masters: ok, or the problem's code.";
     AUTH_EPOCHS_PUBLISHED_TOTAL = Counter "auth_epochs_published_total" [] "Epoch facts that the bus took.";
-    AUTH_PUBLISH_FAILURES_TOTAL = Counter "auth_publish_failures_total" [] "Epoch facts that the bus did not take, or too late.";
-    AUTH_FACTS_REFUSED_TOTAL = Counter "auth_facts_refused_total" [] "Facts on control that are damaged or of another interval.";
+    AUTH_PUBLISH_FAILURES_TOTAL = Counter "auth_publish_failures_total" [] "Appends to control that the bus did not take, or too late.";
+    AUTH_FACTS_REFUSED_TOTAL = Counter "auth_facts_refused_total" [] "Facts on control that are damaged, of another interval, or that change what is published.";
     AUTH_HORIZON_SECONDS = Gauge "auth_horizon_seconds" [] "How long tokens can be minted and verified without another epoch.";
     AUTH_EPOCH_ALG = Gauge "auth_epoch_alg" [] "Token algorithm of the running epoch: 1 HMAC-SHA-256, 2 HMAC-SM3, 3 HMAC-SHA-512/256; 0 unknown.";
+    AUTH_LEADS = Gauge "auth_leads" [] "Whether this service draws the epochs: of all auth services, one.";
+    AUTH_MASTERS = Gauge "auth_masters" [] "Masters held.";
+    AUTH_ROTATIONS_TOTAL = Counter "auth_rotations_total" [] "Masters added on an operator's call.";
+    AUTH_OPERATOR_CALLS_TOTAL = Counter "auth_operator_calls_total" ["status"] "Calls of operators, by status.";
 
     LINK_SESSIONS = Gauge "link_sessions" [] "Sessions logged in.";
     LINK_HANDSHAKES = Gauge "link_handshakes" [] "Connections before login.";

@@ -19,6 +19,7 @@ use proto::envelope::UplinkEntry;
 use proto::frame::{Close, Downlink, Hello, Join, Joined, Login, Refused, Report, Uplink};
 use proto::id::{AppId, RoomId, SessionId, ViewerId};
 use proto::item::Role;
+use proto::suite::Suite;
 use proto::policy::SdkAct;
 use proto::time::Mono;
 
@@ -47,8 +48,6 @@ pub struct Limits {
     pub frames: Rate,
     /// Bytes of a frame.
     pub frame_bytes_max: u32,
-    /// What the listener's channel is called in Welcome.
-    pub suite: &'static str,
 }
 
 /// What a verified credential gives.
@@ -139,6 +138,8 @@ pub struct Claim {
 pub struct Session {
     id: SessionId,
     limits: Arc<Limits>,
+    /// What protects the connection.
+    suite: Suite,
     outputs: VecDeque<Output>,
     phase: Phase,
     /// When the connection was accepted.
@@ -161,12 +162,19 @@ enum Phase {
 }
 
 impl Session {
-    /// A session whose connection was accepted at `started`.
+    /// A session whose connection was accepted at `started` and is protected by `suite`.
     #[must_use]
-    pub const fn new(id: SessionId, limits: Arc<Limits>, started: Mono, now: Mono) -> Self {
+    pub const fn new(
+        id: SessionId,
+        limits: Arc<Limits>,
+        suite: Suite,
+        started: Mono,
+        now: Mono,
+    ) -> Self {
         Self {
             id,
             limits,
+            suite,
             outputs: VecDeque::new(),
             phase: Phase::Hello { since: now, sdks: None },
             started,

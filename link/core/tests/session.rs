@@ -20,6 +20,7 @@ use proto::frame::{
 use proto::heat::Heat;
 use proto::id::{AppId, Cid, RoomId, SessionId, ViewerId};
 use proto::item::{Role, Style};
+use proto::suite::Suite;
 use proto::policy::{SdkAct, SdkFact, SdkRule};
 use proto::time::{Mono, Wall};
 use proto::verdict::{Reason, Verdict};
@@ -82,7 +83,7 @@ fn each_phase_of_the_login_has_five_seconds_and_all_of_it_ten() {
     slow.handle(frame(&hello()), at(4000));
     assert_eq!(slow.deadline(), Some(Mono(9000)));
 
-    let mut late = Session::new(SessionId(1), limits(), Mono(0), Mono(4900));
+    let mut late = Session::new(SessionId(1), limits(), Suite::Plain, Mono(0), Mono(4900));
     late.handle(frame(&hello()), at(9800));
     assert_eq!(late.deadline(), Some(Mono(10_000)));
 }
@@ -337,7 +338,7 @@ fn drain(session: &mut Session) {
 }
 
 fn session() -> Session {
-    Session::new(SessionId(1), limits(), Mono(0), Mono(0))
+    Session::new(SessionId(1), limits(), Suite::Plain, Mono(0), Mono(0))
 }
 
 fn limits() -> Arc<Limits> {
@@ -348,7 +349,6 @@ fn limits() -> Arc<Limits> {
         heartbeat: Duration::from_secs(25),
         frames: Rate { burst: 40, per_s: 20 },
         frame_bytes_max: 65_536,
-        suite: "P",
     })
 }
 
@@ -379,7 +379,7 @@ fn hello() -> Uplink {
         sdk_version: "1".to_owned(),
         proto_min: 1,
         proto_max: 1,
-        suites: Vec::new(),
+        suites: vec!["P".to_owned()],
         codecs: Vec::new(),
         nonce: 9,
     })

@@ -8,6 +8,7 @@ use proto::envelope::{Act, UplinkEntry};
 use proto::frame::{Ack, Credential, Downlink, Join, Outcome};
 use proto::id::{Cid, RoomId};
 use proto::limits::UPLINK_FRAME_BYTES_MAX;
+use proto::policy::Access;
 use proto::verdict::{Reason, Verdict};
 use subtle::ConstantTimeEq;
 
@@ -87,6 +88,10 @@ impl Conversation {
             if node.traffic.sessions.load(Ordering::Relaxed) >= node.config.sessions_max {
                 return Err(Shut::of(CloseCode::Full));
             }
+            // A refresh goes on: what is learned later still finds the session.
+            if !node.door.is_current(node.clock.mono()) {
+                return Err(Shut { code: CloseCode::Unavailable, name: "control_behind" });
+            }
             confirm = self.check_binder(claim)?;
         }
         let pass = node.door.check(&claim.login, self.listener.link, now)?;
@@ -151,8 +156,7 @@ impl Conversation {
         let Some(member) = self.session.member() else {
             return;
         };
-        let promoted = self.presence.is_promoted();
-        let (joined, seat) = self.node.join(&member, promoted, join, &self.presence.mailbox);
+        let (joined, seat) = self.node.join(&member, &self.presence, join);
         if let Some(Seat { room, cursor, news }) = seat {
             self.outbox.follow(room.id.clone(), cursor);
             self.presence.sit(room);
@@ -166,11 +170,15 @@ impl Conversation {
         self.presence.leave(room);
     }
 
-    fn publish(&mut self, entry: UplinkEntry) {
+    fn publish(&mut self, mut entry: UplinkEntry) {
         let cid = match &entry.act {
             Act::Comment { cid, .. } => Some(*cid),
             Act::Join | Act::Leave | Act::Like { .. } => None,
         };
+        entry.may_send &= self.presence.access(&entry.room) == Access::Send;
+        if !entry.may_send && matches!(entry.act, Act::Comment { .. } | Act::Like { .. }) {
+            return self.drop_comment(cid, Reason::ReadOnly, 0);
+        }
         let kept =
             cid.is_none_or(|it| self.node.hub.lock().offer(&entry.room, entry.session, it.0));
         if !kept {

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use link_core::hub::Member;
 use proto::id::{RoomId, SessionId};
+use proto::policy::Access;
 use proto::time::{Mono, Wall};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -19,7 +20,7 @@ pub(crate) struct Presence {
     pub(super) session: SessionId,
     /// When the connection was accepted.
     pub(super) since: Mono,
-    pub(super) mailbox: Arc<Mailbox>,
+    pub(crate) mailbox: Arc<Mailbox>,
     pub(super) seats: Vec<Arc<Room>>,
     pass: Option<Pass>,
     /// None once it is logged in.
@@ -76,7 +77,7 @@ impl Presence {
         first
     }
 
-    pub(super) fn is_promoted(&self) -> bool {
+    pub(crate) fn is_promoted(&self) -> bool {
         self.pass.as_ref().is_some_and(Pass::is_promoted)
     }
 
@@ -85,6 +86,16 @@ impl Presence {
         self.pass.as_ref().is_some_and(|pass| {
             pass.rooms.contains(room) && before.is_none_or(|it| pass.issued() < it)
         })
+    }
+
+    /// What the session may do in a room now.
+    pub(crate) fn access(&self, room: &RoomId) -> Access {
+        self.pass.as_ref().map_or(Access::Refuse, |it| self.node.door.access(it, room))
+    }
+
+    /// Whether the session may be in all rooms that it is in.
+    pub(super) fn may_stay(&self) -> bool {
+        self.seats.iter().all(|it| self.access(&it.id) < Access::Refuse)
     }
 
     pub(super) fn sit(&mut self, room: Arc<Room>) {

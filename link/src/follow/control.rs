@@ -1,116 +1,142 @@
-//! `control`: facts that change who may be here, and what rooms are like.
+//! `control`, read so that the node knows how old its knowledge is.
+//!
+//! While it is older than `control_ms_max`, because the bus is away, slow, or silent, nobody is let
+//! in: a kick may have been told meanwhile. What is read later acts on the sessions that are here.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use bus::tail::{Tail, Tailed};
-use bus::{At, Bus};
+use bus::{At, Bus, Offset, PartitionNo, ReadError, topic};
 use kit::health::Part;
 use kit::task::Tasks;
-use link_core::ring::Switch;
-use proto::close::CloseCode;
-use proto::control::{Fact, RoomFact};
-use proto::frame::{Control, Downlink};
-use proto::id::{AppId, RoomId, ViewerId};
-use proto::time::Wall;
+use proto::control::Fact;
+use proto::time::Mono;
 
-use super::Follower;
-use crate::drain::close_all;
-use crate::mailbox::{Mail, end};
+use super::fact::learn;
+use crate::config::ms;
 use crate::node::Node;
+
+/// `control` has one partition.
+const PARTITION: PartitionNo = PartitionNo(0);
+/// Records of one read.
+const RECORDS_MAX: usize = 256;
+/// The end is asked for so often within the time that knowledge may be old.
+const LOOKS: u32 = 4;
+/// Longest wait for the bus, on top of what a read may wait for records.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+/// First and last pause after a failure.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
 /// Follows all facts for ever, the oldest first.
 pub(crate) async fn control(node: Arc<Node>, bus: Arc<dyn Bus>, part: Part) -> anyhow::Result<()> {
-    let topic = bus::topic::control();
-    let partitions = Tail::all(&topic);
-    let mut follower = Follower::open(&node, &bus, topic, partitions, At::Oldest, part).await;
+    let look = ms(node.config.control_ms_max) / LOOKS;
+    // Before the oldest record there is none: the bus says where to go on.
+    let next = Offset(0);
+    let mut reader = Reader { node: Arc::clone(&node), bus, look, next, asked: None };
     let mut moves = Tasks::default();
+    let mut pause = PAUSE.0;
     loop {
-        let Tailed::Records(records) = follower.next().await else {
-            continue;
+        let turn = {
+            let mut turn = std::pin::pin!(reader.turn(&mut moves));
+            loop {
+                tokio::select! {
+                    turn = &mut turn => break turn,
+                    () = node.clock.sleep(look * LOOKS) => report(&node, &part, Err(Trouble::Late)),
+                }
+            }
         };
-        for record in records {
-            match Fact::decode(&record.value) {
-                Ok(fact) => learn(&node, &fact, &mut moves),
-                Err(_) => node.counts.damaged.inc(),
-            }
-        }
+        report(&node, &part, turn);
         moves.reap()?;
+        if turn.is_ok() {
+            pause = PAUSE.0;
+        } else {
+            node.clock.sleep(pause).await;
+            pause = (pause * 2).min(PAUSE.1);
+        }
     }
 }
 
-fn learn(node: &Arc<Node>, fact: &Fact, moves: &mut Tasks) {
-    let now = node.clock.wall();
-    match fact {
-        Fact::Epoch(_) => node.door.refetch.notify_one(),
-        Fact::Room(fact) => room(node, fact),
-        Fact::Kick { app, room, viewer, not_before } => {
-            node.door.learn(fact, now);
-            let kicked = Mail::Kicked { room: room.clone(), not_before: *not_before };
-            tell(node, *app, viewer, &kicked);
+struct Reader {
+    node: Arc<Node>,
+    bus: Arc<dyn Bus>,
+    /// How often the end is asked for, and how long a read waits for records.
+    look: Duration,
+    next: Offset,
+    /// When the end was last asked for.
+    asked: Option<Mono>,
+}
+
+/// Why `control` is not read.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+enum Trouble {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error("the bus does not answer")]
+    Late,
+}
+
+impl Reader {
+    /// Reads once, and asks for the end when it is time.
+    async fn turn(&mut self, moves: &mut Tasks) -> Result<(), Trouble> {
+        // What was read after an end was told, and is nothing, is all there is before that end.
+        let ahead = self.node.door.knowledge().ahead();
+        let (read, located) = tokio::join!(self.read(), self.locate());
+        if let Some((end, asked)) = located? {
+            self.asked = Some(asked);
+            self.node.door.knowledge().located(end.0, asked);
         }
-        Fact::Ban { app, room, viewer, until } => {
-            node.door.learn(fact, now);
-            if *until > now {
-                tell(node, *app, viewer, &Mail::Banned { room: room.clone() });
+        let records = match read? {
+            Ok(records) => records,
+            // Compacted topics lose nothing: what was gone is told again, newer, from here on.
+            Err(oldest) => {
+                tracing::warn!(oldest = oldest.0, "control is read from its oldest record on");
+                self.next = oldest;
+                return Ok(());
             }
-        }
-        Fact::Revoked { .. } => node.door.learn(fact, now),
-        Fact::Mute { app, room, viewer, until } => mute(node, *app, room, viewer, *until),
-        Fact::Close { node: place, session, code } => {
-            if let (true, Some(code)) = (*place == node.config.node, CloseCode::from_code(*code)) {
-                node.mailboxes.put(*session, end(code, 0));
+        };
+        for record in &records {
+            match Fact::decode(&record.value) {
+                Ok(fact) => learn(&self.node, &fact, moves),
+                Err(_) => self.node.counts.damaged.inc(),
             }
+            self.next = Offset(record.offset.0 + 1);
         }
-        Fact::Keep { room, keep_permille, .. } => node.hub.lock().keep(room, *keep_permille),
-        Fact::Heat { room, heat, gen_no, slot, .. } => {
-            if let Some(room) = node.rooms.know(room) {
-                let switch = Switch { heat: *heat, gen_no: *gen_no, slot: *slot };
-                room.ring(room.change(|ring| ring.switch(switch, node.clock.mono())));
-            }
+        let learned = if records.is_empty() { ahead } else { None };
+        self.node.door.knowledge().learned(learned.unwrap_or(self.next.0));
+        Ok(())
+    }
+
+    /// The next records, none if there are none for a while; or the oldest that is left.
+    async fn read(&self) -> Result<Result<Vec<bus::Record>, Offset>, Trouble> {
+        let read = self.bus.read(topic::control(), PARTITION, self.next, RECORDS_MAX, self.look);
+        match tokio::time::timeout(self.look + ANSWER_MAX, read).await {
+            Ok(Ok(records)) => Ok(Ok(records)),
+            Ok(Err(ReadError::Gone { oldest })) => Ok(Err(oldest)),
+            Ok(Err(error)) => Err(error.into()),
+            Err(_) => Err(Trouble::Late),
         }
-        Fact::Bases { bases } => {
-            let frame = Downlink::Control(Control::Bases { bases: bases.clone() }).encode();
-            for mailbox in node.mailboxes.all() {
-                mailbox.put(Mail::Frame(frame.clone()));
-            }
+    }
+
+    /// The end, if it is time to ask, and when it was asked for.
+    async fn locate(&self) -> Result<Option<(Offset, Mono)>, Trouble> {
+        let now = self.node.clock.mono();
+        if self.asked.is_some_and(|it| now.since(it) < self.look) {
+            return Ok(None);
         }
-        Fact::Move { node: place, window_ms } => {
-            if *place == node.config.node {
-                let (node, window_ms) = (Arc::clone(node), *window_ms);
-                moves.spawn("move", async move {
-                    close_all(&node, CloseCode::Moved, window_ms).await;
-                    Ok(())
-                });
-            }
-        }
-        Fact::Lease(_) | Fact::Policy(_) | Fact::Sdk(_) => {}
+        let end = self.bus.locate(topic::control(), PARTITION, At::End);
+        let end = tokio::time::timeout(ANSWER_MAX, end).await.map_err(|_| Trouble::Late)??;
+        Ok(Some((end, now)))
     }
 }
 
-fn room(node: &Node, fact: &RoomFact) {
-    let was_open = node.hub.lock().is_open(&fact.room);
-    let is_open = node.hub.lock().learn(fact);
-    if is_open {
-        if node.rooms.know(&fact.room).is_none() {
-            tracing::warn!(room = %fact.room, "too many rooms are known");
-        }
-    } else if was_open && let Some(room) = node.rooms.find(&fact.room) {
-        let closed = Control::Closed { room: fact.room.clone() };
-        room.ring(room.change(|ring| ring.news(closed, node.clock.mono())));
+fn report(node: &Node, part: &Part, turn: Result<(), Trouble>) {
+    let now = node.clock.mono();
+    if let Some(age) = node.door.knowledge().age(now) {
+        node.counts.control_age(age);
     }
-}
-
-fn mute(node: &Node, app: AppId, room: &RoomId, viewer: &ViewerId, until: Wall) {
-    if until > node.clock.wall() {
-        let muted = Control::Muted { room: room.clone(), until };
-        tell(node, app, viewer, &Mail::Frame(Downlink::Control(muted).encode()));
-    }
-}
-
-/// Leaves a mail for every session of a viewer.
-fn tell(node: &Node, app: AppId, viewer: &ViewerId, mail: &Mail) {
-    let sessions: Vec<_> = node.hub.lock().sessions_of(app, viewer).collect();
-    for session in sessions {
-        node.mailboxes.put(session, mail.clone());
+    match turn {
+        Err(trouble) => part.fail(trouble.to_string()),
+        Ok(()) if node.door.is_current(now) => part.ok(),
+        Ok(()) => part.fail("control is not read to its end: nobody is let in"),
     }
 }

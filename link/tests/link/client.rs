@@ -7,8 +7,8 @@ use futures_util::{SinkExt, StreamExt};
 use proto::address::Transport;
 use proto::close::CloseCode;
 use proto::frame::{
-    Batch, Comment, Credential, Downlink, Hello, Join, JoinOutcome, Login, LoginOk, Path, Place,
-    Uplink, Welcome, prefixed,
+    Batch, Comment, Credential, Downlink, Hello, Join, JoinOutcome, Login, LoginOk, Outcome, Path,
+    Place, Uplink, Welcome, prefixed,
 };
 use proto::id::Cid;
 use proto::item::Style;
@@ -36,6 +36,8 @@ pub(crate) struct Client {
     pub(crate) resume: Option<Place>,
     /// What a login came with, if it was not the right one.
     pub(crate) forged_binder: Option<Option<[u8; 32]>>,
+    /// Whether the last Welcome asked for a newer SDK.
+    pub(crate) upgrade: bool,
 }
 
 /// How a login ended.
@@ -86,7 +88,7 @@ impl Client {
             }
             _ => Pipe::Stream(stream),
         };
-        Self { pipe, exporter, path: Path::Auto, resume: None, forged_binder: None }
+        Self { pipe, exporter, path: Path::Auto, resume: None, forged_binder: None, upgrade: false }
     }
 
     /// Hello and Login in one flight.
@@ -107,7 +109,7 @@ impl Client {
 
         let welcome = self.receive_bytes().await;
         match Downlink::decode(&welcome).unwrap() {
-            Downlink::Welcome(Welcome { nonce: 9, .. }) => {}
+            Downlink::Welcome(Welcome { nonce: 9, upgrade, .. }) => self.upgrade = upgrade,
             Downlink::Refused(refused) => return Answer::Out(refused.code),
             other => panic!("no Welcome, but {other:?}"),
         }
@@ -214,6 +216,20 @@ impl Client {
         code
     }
 
+    /// Says something; gives what the link itself answers, if it does.
+    pub(crate) async fn refused(&mut self, cid: u64) -> Option<Outcome> {
+        self.comment(cid, "may I").await;
+        self.send(Uplink::Ping { nonce: cid }).await;
+        let mut outcome = None;
+        loop {
+            match self.receive().await {
+                Downlink::Ack(ack) => outcome = Some(ack.outcome),
+                Downlink::Pong { .. } => return outcome,
+                other => panic!("no answer, but {other:?}"),
+            }
+        }
+    }
+
     /// Whether the session lives: a ping is answered.
     pub(crate) async fn lives(&mut self) {
         self.send(Uplink::Ping { nonce: 77 }).await;
@@ -238,7 +254,7 @@ fn hello() -> Uplink {
         sdk_version: "1".to_owned(),
         proto_min: 1,
         proto_max: 1,
-        suites: Vec::new(),
+        suites: ["T", "G", "P"].map(str::to_owned).into(),
         codecs: Vec::new(),
         nonce: 9,
     })

@@ -3,7 +3,10 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "a test names what it expects")]
 
 mod client;
+mod cut_off;
 mod faults;
 mod flow;
+mod keys;
+mod policies;
 mod rooms;
 mod world;

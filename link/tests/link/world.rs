@@ -2,18 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use auth_core::derive::link_id;
 use auth_core::keyring::{Keyring, epoch_of};
+use auth_core::policy::Policies;
 use auth_core::secret::Secret;
 use auth_core::token::{Claims, flag};
 use axum::routing::post;
 use axum::{Json, Router};
 use bus::memory::{Limits, MemoryBus};
 use bus::tail::{Tail, Tailed};
-use bus::{At, Bus, Publish, Topic};
+use bus::{At, Bus, Fault, FaultyBus, Publish, Topic};
 use channel::DevCerts;
 use kit::clock::Clock;
 use kit::health::Health;
@@ -46,15 +47,19 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct World {
     pub(crate) clock: Clock,
+    /// The bus behind the faults; the unit's bus has none.
     pub(crate) bus: Arc<MemoryBus>,
+    global_bus: Arc<FaultyBus>,
     pub(crate) certs: DevCerts,
     pub(crate) meter: Meter,
+    pub(crate) health: Health,
     keyring: Arc<Keyring>,
+    config: Config,
     addresses: BTreeMap<&'static str, Address>,
     shutdown: CancellationToken,
     tasks: Tasks,
     uplinks: Tail,
-    jti: AtomicU8,
+    jti: AtomicU64,
     _certs_dir: TempDir,
 }
 
@@ -77,7 +82,10 @@ impl World {
             node: NODE,
             unit: UNIT,
             secret: Secret::new(SECRET.to_owned()),
+            data: certs_dir.path().join("link"),
             auth_url,
+            // A busy machine may stand still for a while.
+            control_ms_max: 10_000,
             listeners: vec![
                 listener(Transport::Tcp, Binder::None),
                 listener(Transport::Tls, Binder::Required),
@@ -87,39 +95,79 @@ impl World {
             ..Config::default()
         };
         change(&mut config);
-        let (meter, health) = (Meter::new(), Health::default());
-        let parts = Parts {
-            clock: clock.clone(),
-            meter: meter.clone(),
-            health: health.clone(),
-            seed: 1,
-            global_bus: Arc::clone(&bus) as Arc<dyn Bus>,
-            unit_bus: Arc::clone(&bus) as Arc<dyn Bus>,
-            auth_tls: certs.client().unwrap(),
-            tls: Some(certs.server(&[]).unwrap()),
-        };
-        let service = Service::bind(config, parts).await.unwrap();
-        let addresses = service.addrs().into_iter().map(|it| (it.transport.name(), it)).collect();
-        tasks.spawn("link", service.run(shutdown.clone()));
-
         let uplink = bus::topic::uplink(UNIT);
         let uplinks = Tail::open(bus.clone(), uplink.clone(), Tail::all(&uplink), At::Oldest);
-        let world = Self {
+        let mut world = Self {
             uplinks: uplinks.await.unwrap(),
+            global_bus: FaultyBus::new(Arc::clone(&bus) as Arc<dyn Bus>),
             clock,
             bus,
             certs,
-            meter,
+            meter: Meter::new(),
+            health: Health::default(),
             keyring,
-            addresses,
+            config: config.clone(),
+            addresses: BTreeMap::new(),
             shutdown,
             tasks,
-            jti: AtomicU8::new(0),
+            jti: AtomicU64::new(0),
             _certs_dir: certs_dir,
         };
-        world.until("the link is healthy", || health.failures().is_empty()).await;
+        world.addresses = world.start(config).await;
+        world.until("the link is healthy", || world.health.failures().is_empty()).await;
         world.open_room("r").await;
         world
+    }
+
+    /// Starts a link; gives its addresses by transport.
+    async fn start(&mut self, config: Config) -> BTreeMap<&'static str, Address> {
+        let parts = Parts {
+            clock: self.clock.clone(),
+            meter: self.meter.clone(),
+            health: self.health.clone(),
+            seed: 1,
+            global_bus: Arc::clone(&self.global_bus) as Arc<dyn Bus>,
+            unit_bus: Arc::clone(&self.bus) as Arc<dyn Bus>,
+            policies: Policies::default(),
+            auth_tls: self.certs.client().unwrap(),
+            tls: Some(self.certs.server(&[]).unwrap()),
+            national: None,
+        };
+        let service = Service::bind(config, parts).await.unwrap();
+        let addresses = service.addrs().into_iter().map(|it| (it.transport.name(), it)).collect();
+        self.tasks.spawn("link", service.run(self.shutdown.clone()));
+        addresses
+    }
+
+    /// Starts another link of the unit on the same buses; clients connect to it from now on.
+    pub(crate) async fn move_to_another_link(&mut self) {
+        let node = NodeId(self.config.node.0 + 1);
+        let data = self.config.data.with_file_name("another");
+        let config = Config { node, data, ..self.config.clone() };
+        self.addresses = self.start(config).await;
+        self.until("the other link is healthy", || self.health.failures().is_empty()).await;
+    }
+
+    /// Ends the link and the auth service, and starts the link again at the same addresses, with a
+    /// change.
+    pub(crate) async fn restart(&mut self, change: impl FnOnce(&mut Config)) {
+        let kept = self.config.data.join("link-keys.sealed");
+        self.until("the keys are kept", || kept.exists()).await;
+        self.shutdown.cancel();
+        while let Some(ended) = self.tasks.next().await {
+            ended.unwrap();
+        }
+        self.shutdown = CancellationToken::new();
+        for listener in &mut self.config.listeners {
+            listener.listen.set_port(self.addresses[listener.transport.name()].port);
+        }
+        change(&mut self.config);
+        self.start(self.config.clone()).await;
+    }
+
+    /// Breaks or mends the global bus.
+    pub(crate) fn set_bus(&self, fault: Fault) {
+        self.global_bus.set(fault);
     }
 
     /// Waits until something holds.
@@ -188,7 +236,7 @@ impl World {
             ttl_s: 60,
             flags: flag::SINGLE_USE | flag::MAY_SEND,
             caps: 0,
-            jti: [self.jti.fetch_add(1, Ordering::Relaxed); 16],
+            jti: u128::from(self.jti.fetch_add(1, Ordering::Relaxed)).to_be_bytes(),
             account: ViewerId::parse(viewer).unwrap(),
             device: None,
             rooms: room(name).into(),
@@ -243,7 +291,6 @@ impl World {
                 let Tailed::Records(records) = uplinks.next(100).await.unwrap() else { continue };
                 for record in records {
                     let batch = UplinkBatch::decode(&record.value).unwrap();
-                    assert_eq!(batch.node, NODE);
                     if let Some(entry) = batch.entries.into_iter().find(&pick) {
                         return entry;
                     }

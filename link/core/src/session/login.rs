@@ -1,12 +1,14 @@
 //! From Hello to LoginOk.
 
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 
 use bytes::Bytes;
 use proto::close::CloseCode;
 use proto::envelope::Act;
 use proto::frame::{
-    Downlink, Hello, Join, JoinOutcome, Joined, Login, LoginOk, PROTO_VERSION, Welcome,
+    CODEC_IDENTITY, Downlink, Hello, Join, JoinOutcome, Joined, Login, LoginOk, PROTO_VERSION,
+    Welcome,
 };
 use proto::limits::ROOMS_PER_SESSION_MAX;
 use proto::policy::SdkAct;
@@ -15,6 +17,9 @@ use proto::time::millis;
 use super::open::Open;
 use super::{Claim, Denial, Grant, Output, Phase, Session};
 use crate::Now;
+
+/// Versions spoken here.
+const PROTO_VERSIONS: RangeInclusive<u16> = PROTO_VERSION..=PROTO_VERSION;
 
 /// A login on its way.
 #[derive(Debug)]
@@ -37,15 +42,17 @@ impl Session {
             self.refuse(CloseCode::UpgradeRequired, 0, now);
             return;
         }
-        if !(hello.proto_min..=hello.proto_max).contains(&PROTO_VERSION) {
+        let proto = highest_common(hello.proto_min..=hello.proto_max, PROTO_VERSIONS);
+        let is_offered = hello.suites.iter().any(|it| it == self.suite.name());
+        let Some(proto) = proto.filter(|_| is_offered) else {
             self.refuse(CloseCode::NoCommonVersion, 0, now);
             return;
-        }
+        };
         let ms = |duration| u32::try_from(millis(duration)).unwrap_or(u32::MAX);
         let welcome = Downlink::Welcome(Welcome {
-            proto: PROTO_VERSION,
-            suite: self.limits.suite.to_owned(),
-            codec: "identity".to_owned(),
+            proto,
+            suite: self.suite.name().to_owned(),
+            codec: CODEC_IDENTITY.to_owned(),
             heartbeat_ms: ms(self.limits.heartbeat),
             silence_ms: ms(self.limits.silence),
             frame_bytes_max: self.limits.frame_bytes_max,
@@ -148,4 +155,29 @@ impl Session {
 pub(super) fn not_allowed(join: Join) -> Joined {
     let outcome = JoinOutcome::Refused { code: CloseCode::NoRoom, retry_after_ms: 0 };
     Joined { room: join.room, outcome }
+}
+
+/// The highest version in both ranges.
+fn highest_common(theirs: RangeInclusive<u16>, ours: RangeInclusive<u16>) -> Option<u16> {
+    let highest = *theirs.end().min(ours.end());
+    (theirs.contains(&highest) && ours.contains(&highest)).then_some(highest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_version_that_both_speak_is_chosen() {
+        assert_eq!(highest_common(1..=1, 1..=1), Some(1));
+        assert_eq!(highest_common(1..=9, 2..=3), Some(3));
+        assert_eq!(highest_common(1..=2, 2..=3), Some(2));
+        assert_eq!(highest_common(4..=9, 2..=3), None);
+        assert_eq!(highest_common(0..=1, 2..=3), None);
+    }
+
+    #[test]
+    fn a_range_that_is_none_has_nothing_in_common() {
+        assert_eq!(highest_common(RangeInclusive::new(3, 1), 1..=3), None);
+    }
 }

@@ -1,0 +1,97 @@
+//! What a fact does to this node: who may be here, and what rooms are like.
+
+use std::sync::Arc;
+
+use kit::task::Tasks;
+use link_core::ring::Switch;
+use proto::close::CloseCode;
+use proto::control::{Fact, RoomFact};
+use proto::frame::{Control, Downlink};
+use proto::id::{AppId, RoomId, ViewerId};
+use proto::time::Wall;
+
+use crate::drain::close_all;
+use crate::mailbox::{Mail, end};
+use crate::node::Node;
+
+/// Does it. Sessions that move over a while do so in `moves`.
+pub(super) fn learn(node: &Arc<Node>, fact: &Fact, moves: &mut Tasks) {
+    let now = node.clock.wall();
+    match fact {
+        Fact::Epoch(_) => node.door.refetch.notify_one(),
+        Fact::Room(fact) => room(node, fact),
+        Fact::Kick { app, room, viewer, not_before } => {
+            node.door.learn(fact, now);
+            let kicked = Mail::Kicked { room: room.clone(), not_before: *not_before };
+            tell(node, *app, viewer, &kicked);
+        }
+        Fact::Ban { app, room, viewer, until } => {
+            node.door.learn(fact, now);
+            if *until > now {
+                tell(node, *app, viewer, &Mail::Banned { room: room.clone() });
+            }
+        }
+        Fact::Revoked { .. } | Fact::Sdk(_) => node.door.learn(fact, now),
+        Fact::Policy(_) => {
+            node.door.learn(fact, now);
+            node.mailboxes.review();
+        }
+        Fact::Mute { app, room, viewer, until } => mute(node, *app, room, viewer, *until),
+        Fact::Close { node: place, session, code } => {
+            if let (true, Some(code)) = (*place == node.config.node, CloseCode::from_code(*code)) {
+                node.mailboxes.put(*session, end(code, 0));
+            }
+        }
+        Fact::Keep { room, keep_permille, .. } => node.hub.lock().keep(room, *keep_permille),
+        Fact::Heat { room, heat, gen_no, slot, .. } => {
+            if let Some(room) = node.rooms.know(room) {
+                let switch = Switch { heat: *heat, gen_no: *gen_no, slot: *slot };
+                room.ring(room.change(|ring| ring.switch(switch, node.clock.mono())));
+            }
+        }
+        Fact::Bases { bases } => {
+            let frame = Downlink::Control(Control::Bases { bases: bases.clone() }).encode();
+            for mailbox in node.mailboxes.all() {
+                mailbox.put(Mail::Frame(frame.clone()));
+            }
+        }
+        Fact::Move { node: place, window_ms } => {
+            if *place == node.config.node {
+                let (node, window_ms) = (Arc::clone(node), *window_ms);
+                moves.spawn("move", async move {
+                    close_all(&node, CloseCode::Moved, window_ms).await;
+                    Ok(())
+                });
+            }
+        }
+        Fact::Lease(_) => {}
+    }
+}
+
+fn room(node: &Node, fact: &RoomFact) {
+    let was_open = node.hub.lock().is_open(&fact.room);
+    let is_open = node.hub.lock().learn(fact);
+    if is_open {
+        if node.rooms.know(&fact.room).is_none() {
+            tracing::warn!(room = %fact.room, "too many rooms are known");
+        }
+    } else if was_open && let Some(room) = node.rooms.find(&fact.room) {
+        let closed = Control::Closed { room: fact.room.clone() };
+        room.ring(room.change(|ring| ring.news(closed, node.clock.mono())));
+    }
+}
+
+fn mute(node: &Node, app: AppId, room: &RoomId, viewer: &ViewerId, until: Wall) {
+    if until > node.clock.wall() {
+        let muted = Control::Muted { room: room.clone(), until };
+        tell(node, app, viewer, &Mail::Frame(Downlink::Control(muted).encode()));
+    }
+}
+
+/// Leaves a mail for every session of a viewer.
+fn tell(node: &Node, app: AppId, viewer: &ViewerId, mail: &Mail) {
+    let sessions: Vec<_> = node.hub.lock().sessions_of(app, viewer).collect();
+    for session in sessions {
+        node.mailboxes.put(session, mail.clone());
+    }
+}
