@@ -33,7 +33,11 @@ const DOORS: &[Door] = &[
     door("tokio-rustls", &["channel"], &["auth/channel/"]),
     door("rcgen", &["channel"], &["auth/channel/"]),
     door("quinn", &["link", "sdk"], &["link/src/accept/", "sdk/rust/src/transport/"]),
-    Door { files_max: 1, ..door("sm-crypto", &["auth-core"], &["auth/core/"]) },
+    door("sm-crypto", &["auth-core"], &["auth/core/src/oracle.rs"]),
+    door("sm2", &["channel"], &["auth/channel/", "auth/core/src/oracle.rs"]),
+    door("sm3", &["auth-core", "channel"], &["auth/core/", "auth/channel/"]),
+    door("sm4", &["channel"], &["auth/channel/", "auth/core/src/oracle.rs"]),
+    door("x509-cert", &["channel"], &["auth/channel/"]),
     Door {
         files_max: 1,
         ..door("governor", &["link", "gslb", "chatserver"], &["link/", "gslb/", "chatserver/"])
