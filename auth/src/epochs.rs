@@ -1,5 +1,25 @@
-//! The epochs' driver: reads `control`, draws what is missing, publishes it, and believes only
+//! The epochs' driver: follows `control`, draws what is missing while it leads, and believes only
 //! what it reads back.
+//!
+//! **Why no epoch is drawn twice**, with two services of which one may be killed, stopped for
+//! minutes, cut off, or slow at the wrong moment:
+//!
+//! 1. The lease ([`lead`](crate::lead)) gives each leader a term that nobody else ever has, higher
+//!    than all before.
+//! 2. A new leader first appends a *fence*, a record under its term. Every bus refuses a record
+//!    whose term is lower than one it has taken ([`Publish::term`](bus::Publish::term)). So what a
+//!    former leader still has on its way is in the log before the fence, or never. No clock and no
+//!    lease's end is trusted for this.
+//! 3. It reads `control` until it meets its own fence. `control` has one partition and is read in
+//!    order from its oldest record, so at that moment it knows every epoch that any former leader
+//!    has published or ever will. Only then does it draw, what is missing, under its term.
+//! 4. What it puts out again is what it put out before.
+//!
+//! So all records of an epoch have one random and one algorithm, and each at least the masters of
+//! the one before: whichever of them compaction keeps, who starts later reads what the others
+//! have. Clocks only decide which epochs are due; a leader whose clock is ahead draws more of them,
+//! never other ones. The second line, for a bus that breaks its contract, is in
+//! [`auth_core::epochs`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,33 +27,47 @@ use std::time::Duration;
 use anyhow::Context;
 use auth_core::epochs::{Epochs, Input, Now};
 use auth_core::keyring::KeyError;
-use bus::{
-    At, Bus, Offset, PartitionNo, Publish, PublishError, ReadError, Record, Tail, Tailed, topic,
-};
+use bus::{At, Offset, ReadError, Record, Tail, Tailed, topic};
 use kit::health::Part;
-use kit::meter::{Metric, list};
-use proto::control::{EpochFact, Fact};
+use kit::meter::list;
+use proto::control::{EpochFact, Fact, LeaseFact};
+use proto::id::{NodeId, Term};
+use proto::time::{Mono, Wall};
 use tokio_util::sync::CancellationToken;
 
-use crate::keys::Keys;
+use crate::site::{NotTaken, PARTITION, Site};
 
-/// `control` has one partition.
-const PARTITION: PartitionNo = PartitionNo(0);
 /// Records taken at once.
 const RECORDS_MAX: usize = 256;
 /// Pause before `control` is looked for again.
 const OPEN_PAUSE: Duration = Duration::from_millis(500);
+/// What did not come back is put out again after this.
+const RESEND: Duration = Duration::from_secs(1);
+/// Facts of the ledger that are said again at a time.
+const AGAIN_MAX: usize = 256;
+/// What the fence is called among the leases.
+const FENCE: &str = "epochs-fence";
 
 /// What the driver works with.
 pub(crate) struct Driver {
-    pub(crate) bus: Arc<dyn Bus>,
-    pub(crate) keys: Arc<Keys>,
+    pub(crate) site: Arc<Site>,
     pub(crate) epochs: Epochs,
-    /// Longest wait for an answer of the bus.
-    pub(crate) answer_max: Duration,
-    /// Below it the operator is warned.
-    pub(crate) horizon_min: Duration,
+    pub(crate) node: NodeId,
     pub(crate) health: Part,
+    /// While this service leads.
+    pub(crate) fence: Option<Fence>,
+    /// When the ledger is compared with `control` again.
+    pub(crate) say_at: Mono,
+    /// Not before: nothing is known at the start.
+    pub(crate) alarm_from: Mono,
+    pub(crate) is_alarmed: bool,
+}
+
+/// This leader's record that shuts former leaders out.
+pub(crate) struct Fence {
+    term: Term,
+    is_up: bool,
+    resend: Mono,
 }
 
 /// Why the driver cannot do its job.
@@ -42,7 +76,7 @@ enum Trouble {
     #[error("control could not be read: {0}")]
     Read(#[from] ReadError),
     #[error("an epoch could not be published: {0}")]
-    Publish(#[from] PublishError),
+    Publish(#[from] NotTaken),
     #[error("the bus does not answer")]
     Late,
 }
@@ -73,44 +107,46 @@ impl Driver {
     /// Tries until the bus is there.
     async fn open(&mut self) -> Start {
         loop {
-            match tokio::time::timeout(self.answer_max, self.try_open()).await {
+            match tokio::time::timeout(self.site.answer_max, self.try_open()).await {
                 Ok(Ok(start)) => return start,
                 Ok(Err(error)) => self.health.fail(Trouble::Read(error).to_string()),
                 Err(_) => self.health.fail(Trouble::Late.to_string()),
             }
-            self.keys.clock.sleep(OPEN_PAUSE).await;
+            self.site.clock.sleep(OPEN_PAUSE).await;
         }
     }
 
     async fn try_open(&self) -> Result<Start, ReadError> {
         let control = topic::control();
-        let end = self.bus.locate(control.clone(), PARTITION, At::End).await?;
-        let next = self.bus.locate(control.clone(), PARTITION, At::Oldest).await?;
-        let bus = Arc::clone(&self.bus);
+        let bus = Arc::clone(&self.site.bus);
+        let end = bus.locate(control.clone(), PARTITION, At::End).await?;
+        let next = bus.locate(control.clone(), PARTITION, At::Oldest).await?;
         let tail = Tail::open(bus, control, vec![PARTITION], At::Oldest).await?;
         Ok(Start { tail, next, end })
     }
 
-    /// 1. Publishes what is due. 2. Reports. 3. Waits for facts or for time to pass.
+    /// 1. Learns whether it leads. 2. Publishes what is due. 3. Lets masters retire. 4. Reports.
+    /// 5. Waits for facts, for another leader or for time to pass.
     async fn follow(&mut self, start: Start) -> anyhow::Result<()> {
         let Start { mut tail, mut next, end } = start;
+        let mut lead = self.site.lead.subscribe();
         let mut read = Ok(());
         loop {
-            if next >= end {
-                self.epochs.handle(&Input::Lead);
-            }
-            self.tick()?;
-            let published = self.publish().await;
+            let term = *lead.borrow_and_update();
+            self.lead(term);
+            let published = self.publish(next >= end).await?;
+            self.retire().await;
             self.report(read.and(published));
             tokio::select! {
                 tailed = tail.next(RECORDS_MAX) => {
                     read = tailed.as_ref().map(|_| ()).map_err(|it| Trouble::Read(*it));
                     if let Ok(Tailed::Records(records)) = tailed {
-                        records.iter().for_each(|it| self.take(it));
                         next = records.last().map_or(next, |it| Offset(it.offset.0 + 1));
+                        self.take(&records).await;
                     }
                 }
-                () = self.keys.clock.sleep_until(self.epochs.deadline()) => {
+                _ = lead.changed() => {}
+                () = self.site.clock.sleep_until(self.epochs.deadline()) => {
                     read = self.probe().await;
                 }
             }
@@ -119,86 +155,162 @@ impl Driver {
 
     /// Asks the bus for something: a quiet tail does not tell whether it is there.
     async fn probe(&self) -> Result<(), Trouble> {
-        let end = self.bus.locate(topic::control(), PARTITION, At::End);
-        tokio::time::timeout(self.answer_max, end).await.map_err(|_| Trouble::Late)??;
+        let end = self.site.bus.locate(topic::control(), PARTITION, At::End);
+        tokio::time::timeout(self.site.answer_max, end).await.map_err(|_| Trouble::Late)??;
         Ok(())
     }
 
-    fn tick(&mut self) -> anyhow::Result<()> {
-        let now = Now { mono: self.keys.clock.mono(), wall: self.keys.clock.wall() };
-        self.epochs.tick(now, kit::seed::random_bytes).context("no epoch could be drawn")
+    fn lead(&mut self, term: Option<Term>) {
+        if self.fence.as_ref().map(|it| it.term) != term {
+            self.epochs.handle(&Input::Follow);
+            self.fence = term.map(|term| Fence { term, is_up: false, resend: Mono(0) });
+        }
     }
 
-    async fn publish(&mut self) -> Result<(), Trouble> {
-        let records: Vec<Publish> = std::iter::from_fn(|| self.epochs.poll()).map(record).collect();
-        if records.is_empty() {
+    /// Publishes what is due; tells how that went.
+    async fn publish(&mut self, is_caught_up: bool) -> anyhow::Result<Result<(), Trouble>> {
+        let now = Now { mono: self.site.clock.mono(), wall: self.site.clock.wall() };
+        self.epochs.handle(&Input::Masters(&self.site.kids()));
+        self.epochs.tick(now, kit::seed::random_bytes).context("no epoch could be drawn")?;
+        let mut published = Ok(());
+        if let Some(fence) = self.fence.as_mut() {
+            let mut facts: Vec<Fact> = Vec::new();
+            if !fence.is_up && fence.resend <= now.mono {
+                fence.resend = now.mono + RESEND;
+                facts.push(Fact::Lease(fence_fact(self.node, fence.term)));
+            }
+            facts.extend(std::iter::from_fn(|| self.epochs.poll()).map(Fact::Epoch));
+            let term = Some(fence.term);
+            published = self.put(&facts, term).await;
+        }
+        if is_caught_up && self.say_at <= now.mono {
+            self.say_at = now.mono + RESEND;
+            let unheard: Vec<Fact> = {
+                let known = self.site.ledger.known.lock();
+                known.unheard().take(AGAIN_MAX).cloned().collect()
+            };
+            published = published.and(self.put(&unheard, None).await);
+        }
+        Ok(published)
+    }
+
+    async fn put(&self, facts: &[Fact], term: Option<Term>) -> Result<(), Trouble> {
+        if facts.is_empty() {
             return Ok(());
         }
-        let answers = tokio::time::timeout(self.answer_max, self.bus.publish(records)).await;
-        let Ok(answers) = answers else {
-            self.count(list::AUTH_PUBLISH_FAILURES_TOTAL);
-            return Err(Trouble::Late);
-        };
-        let mut published = Ok(());
-        for answer in answers {
-            match answer {
-                Ok(_) => self.count(list::AUTH_EPOCHS_PUBLISHED_TOTAL),
-                Err(error) => {
-                    self.count(list::AUTH_PUBLISH_FAILURES_TOTAL);
-                    published = Err(error.into());
-                }
-            }
-        }
-        published
+        self.site.publish(facts, term).await?;
+        let epochs = facts.iter().filter(|it| matches!(it, Fact::Epoch(_))).count();
+        let published = self.site.meter.counter(list::AUTH_EPOCHS_PUBLISHED_TOTAL, &[]);
+        published.inc_by(u64::try_from(epochs).unwrap_or(u64::MAX));
+        Ok(())
     }
 
     /// Only what comes back from the bus counts: it is what everyone else has, too.
-    fn take(&mut self, record: &Record) {
-        match Fact::decode(&record.value) {
-            Ok(Fact::Epoch(fact)) => {
-                self.epochs.handle(&Input::Fact(&fact));
-                match self.keys.keyring.write().handle(&fact, self.keys.clock.wall()) {
-                    Ok(()) => tracing::info!(epoch = fact.epoch, alg = fact.alg, "epoch published"),
-                    Err(KeyError::Outside { .. }) => {}
-                    Err(error) => {
-                        self.count(list::AUTH_FACTS_REFUSED_TOTAL);
-                        tracing::warn!(epoch = fact.epoch, %error, "an epoch was not taken");
-                    }
+    async fn take(&mut self, records: &[Record]) {
+        let mut has_news = false;
+        for record in records {
+            match Fact::decode(&record.value) {
+                Ok(Fact::Epoch(fact)) => self.take_epoch(&fact),
+                Ok(Fact::Lease(lease)) => self.take_lease(&lease),
+                Ok(fact @ (Fact::Policy(_) | Fact::Sdk(_) | Fact::Revoked { .. })) => {
+                    self.site.apply(&fact);
+                    has_news |= self.site.ledger.known.lock().hear(&fact);
                 }
+                Ok(
+                    Fact::Room(_)
+                    | Fact::Mute { .. }
+                    | Fact::Ban { .. }
+                    | Fact::Kick { .. }
+                    | Fact::Close { .. }
+                    | Fact::Keep { .. }
+                    | Fact::Heat { .. }
+                    | Fact::Bases { .. }
+                    | Fact::Move { .. },
+                ) => {}
+                Err(_) => self.site.count(list::AUTH_FACTS_REFUSED_TOTAL, &[]),
             }
-            Ok(_) => {}
-            Err(_) => self.count(list::AUTH_FACTS_REFUSED_TOTAL),
+        }
+        if has_news && let Err(error) = self.site.keep_ledger().await {
+            tracing::error!(error = format!("{error:#}"), "what operators said is not on disk");
         }
     }
 
-    fn report(&self, works: Result<(), Trouble>) {
-        let wall = self.keys.clock.wall();
-        let horizon = self.keys.keyring.read().horizon(wall);
+    fn take_epoch(&mut self, fact: &EpochFact) {
+        self.epochs.handle(&Input::Fact(fact));
+        let taken = self.site.keyring.write().handle(fact, self.site.clock.wall());
+        let EpochFact { epoch, alg, kids, .. } = fact;
+        match taken {
+            Ok(()) => tracing::info!(epoch, alg, ?kids, "epoch published"),
+            Err(KeyError::Outside { .. }) => {}
+            Err(error) => {
+                self.site.count(list::AUTH_FACTS_REFUSED_TOTAL, &[]);
+                tracing::error!(epoch, %error, "an epoch was not taken");
+            }
+        }
+    }
+
+    fn take_lease(&mut self, lease: &LeaseFact) {
+        if let Some(fence) = self.fence.as_mut()
+            && *lease == fence_fact(self.node, fence.term)
+        {
+            fence.is_up = true;
+            self.epochs.handle(&Input::Lead);
+        }
+    }
+
+    /// Removes from the file what no epoch needs any more.
+    async fn retire(&mut self) {
+        let retired = self.epochs.retire(self.site.clock.mono());
+        if retired.is_empty() {
+            return;
+        }
+        let kids = retired.clone();
+        match self.site.take_masters(move |file| file.retire(&kids)).await {
+            Ok(()) => tracing::info!(kids = ?retired, "masters that no epoch names are removed"),
+            Err(error) => {
+                tracing::error!(error = format!("{error:#}"), "retired masters are not removed");
+            }
+        }
+    }
+
+    fn report(&mut self, works: Result<(), Trouble>) {
+        let wall = self.site.clock.wall();
+        let (horizon, missing) = {
+            let keyring = self.site.keyring.read();
+            (keyring.horizon(wall), keyring.missing_masters(wall))
+        };
         let horizon_s = i64::try_from(horizon.as_secs()).unwrap_or(i64::MAX);
         let alg = self.epochs.alg(wall).unwrap_or(0);
-        self.keys.meter.gauge(list::AUTH_HORIZON_SECONDS, &[]).set(horizon_s);
-        self.keys.meter.gauge(list::AUTH_EPOCH_ALG, &[]).set(alg.into());
+        self.site.meter.gauge(list::AUTH_HORIZON_SECONDS, &[]).set(horizon_s);
+        self.site.meter.gauge(list::AUTH_EPOCH_ALG, &[]).set(alg.into());
+        let is_low = horizon < self.site.horizon_min;
+        self.alarm(is_low, horizon_s);
         match works {
             Err(trouble) => self.health.fail(trouble.to_string()),
-            Ok(()) if horizon < self.horizon_min => {
+            Ok(()) if is_low => {
                 self.health.fail(format!("epochs are known for {horizon_s} s only"));
+            }
+            Ok(()) if !missing.is_empty() => {
+                self.health.fail(format!("epochs name masters that are not here: {missing:?}"));
             }
             Ok(()) => self.health.ok(),
         }
     }
 
-    fn count(&self, metric: Metric) {
-        self.keys.meter.counter(metric, &[]).inc();
+    /// Once when logins will stop soon, and once when they will not.
+    fn alarm(&mut self, is_low: bool, horizon_s: i64) {
+        if is_low && self.site.clock.mono() < self.alarm_from {
+            return;
+        }
+        if is_low && !self.is_alarmed {
+            tracing::error!(horizon_s, "logins stop soon: no further epochs are known");
+        } else if !is_low && self.is_alarmed {
+            tracing::info!(horizon_s, "epochs are known far enough again");
+        }
+        self.is_alarmed = is_low;
     }
 }
 
-fn record(fact: EpochFact) -> Publish {
-    let fact = Fact::Epoch(fact);
-    Publish {
-        topic: topic::control(),
-        partition: PARTITION,
-        term: None,
-        key: Some(fact.key().into()),
-        value: fact.encode().into(),
-    }
+fn fence_fact(node: NodeId, term: Term) -> LeaseFact {
+    LeaseFact { topic: FENCE.to_owned(), partition: 0, node, term, expires: Wall(0) }
 }

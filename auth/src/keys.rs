@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use auth_core::keyring::{Keyring, TOKEN_KEYS_MAX};
+use auth_core::keyring::TOKEN_KEYS_MAX;
 use auth_core::node::NodeRole;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
@@ -10,98 +10,100 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
-use kit::clock::Clock;
-use kit::meter::{Meter, list};
+use kit::meter::list;
 use kit::problem::Problem;
-use parking_lot::RwLock;
-use proto::id::AppId;
 use proto::keys::{LinkKeys, LinkKeysRequest, Masters};
 
-use crate::node::Nodes;
+use crate::site::Site;
 
 /// Addresses of one link.
 const ADDRESSES_MAX: usize = 64;
 /// Bytes of one address: a host name of 253 bytes and a port.
 const ADDRESS_BYTES_MAX: usize = 260;
-/// When a node should ask again that came before the first epoch.
+/// When a node should ask again that came before what it needs was known.
 const NOT_READY_RETRY_MS: u32 = 500;
 
-/// What the answers are made of.
-pub(crate) struct Keys {
-    pub(crate) clock: Clock,
-    pub(crate) meter: Meter,
-    pub(crate) nodes: Nodes,
-    pub(crate) apps: Vec<AppId>,
-    pub(crate) masters: Masters,
-    pub(crate) keyring: RwLock<Keyring>,
-}
-
 /// The routes.
-pub(crate) fn router(keys: Arc<Keys>) -> Router {
+pub(crate) fn router(site: Arc<Site>) -> Router {
     Router::new()
         .route("/v1/keys/link", post(link))
         .route("/v1/keys/masters", post(masters))
-        .with_state(keys)
+        .with_state(site)
 }
 
 async fn link(
-    State(keys): State<Arc<Keys>>,
+    State(site): State<Arc<Site>>,
     headers: HeaderMap,
     body: Result<Json<LinkKeysRequest>, JsonRejection>,
 ) -> Response {
-    let answer = keys.link(&headers, body);
-    keys.respond("link", answer)
+    respond(&site, "link", link_keys(&site, &headers, body))
 }
 
-async fn masters(State(keys): State<Arc<Keys>>, headers: HeaderMap) -> Response {
-    let answer = keys.nodes.authorize(&headers, NodeRole::Gslb).map(|_| keys.masters.clone());
-    keys.respond("masters", answer)
+async fn masters(State(site): State<Arc<Site>>, headers: HeaderMap) -> Response {
+    let answer = site.nodes.authorize(&headers, NodeRole::Gslb);
+    let answer = answer
+        .and_then(|_| check_masters(&site))
+        .map(|()| Masters { interval_s: site.interval_s, masters: site.masters.read().clone() });
+    respond(&site, "masters", answer)
 }
 
-impl Keys {
-    fn link(
-        &self,
-        headers: &HeaderMap,
-        body: Result<Json<LinkKeysRequest>, JsonRejection>,
-    ) -> Result<LinkKeys, Box<Problem>> {
-        let node = self.nodes.authorize(headers, NodeRole::Link)?;
-        let Json(request) = body.map_err(|it| bad(it.body_text()))?;
-        if request.node != node {
-            let title = "a node fetches its own keys only";
-            return Err(Box::new(Problem::new(StatusCode::FORBIDDEN, "other_node", title)));
-        }
-        if request.addresses.len() > ADDRESSES_MAX {
-            return Err(bad(format!("more than {ADDRESSES_MAX} addresses")));
-        }
-        if request.addresses.iter().any(|it| it.len() > ADDRESS_BYTES_MAX) {
-            return Err(bad(format!("an address of more than {ADDRESS_BYTES_MAX} bytes")));
-        }
-        let now = self.clock.wall();
-        let keyring = self.keyring.read().needed_at(now);
-        if keyring.horizon(now).is_zero() {
-            let title = "the running epoch is not known yet";
-            let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no_epoch", title);
-            return Err(Box::new(problem.retry_after_ms(NOT_READY_RETRY_MS)));
-        }
-        if keyring.link_keys_count(request.addresses.len(), self.apps.len()) > TOKEN_KEYS_MAX {
-            return Err(bad(format!("more than {TOKEN_KEYS_MAX} keys: name fewer addresses")));
-        }
-        Ok(keyring.link_keys(request.unit, &request.addresses, &self.apps))
+fn link_keys(
+    site: &Site,
+    headers: &HeaderMap,
+    body: Result<Json<LinkKeysRequest>, JsonRejection>,
+) -> Result<LinkKeys, Box<Problem>> {
+    let node = site.nodes.authorize(headers, NodeRole::Link)?;
+    let Json(request) = body.map_err(|it| bad(it.body_text()))?;
+    if request.node != node {
+        let title = "a node fetches its own keys only";
+        return Err(Box::new(Problem::new(StatusCode::FORBIDDEN, "other_node", title)));
     }
+    if request.addresses.len() > ADDRESSES_MAX {
+        return Err(bad(format!("more than {ADDRESSES_MAX} addresses")));
+    }
+    if request.addresses.iter().any(|it| it.len() > ADDRESS_BYTES_MAX) {
+        return Err(bad(format!("an address of more than {ADDRESS_BYTES_MAX} bytes")));
+    }
+    check_masters(site)?;
+    let now = site.clock.wall();
+    let keyring = site.keyring.read().needed_at(now);
+    if keyring.horizon(now).is_zero() {
+        return Err(not_ready("no_epoch", "the running epoch is not known yet"));
+    }
+    let apps = site.app_ids();
+    if keyring.link_keys_count(request.addresses.len(), apps.len()) > TOKEN_KEYS_MAX {
+        return Err(bad(format!("more than {TOKEN_KEYS_MAX} keys: name fewer addresses")));
+    }
+    Ok(keyring.link_keys(request.unit, &request.addresses, &apps))
+}
 
-    /// Keys are never stored on the way.
-    fn respond<T: serde::Serialize>(
-        &self,
-        kind: &str,
-        answer: Result<T, Box<Problem>>,
-    ) -> Response {
-        let outcome = answer.as_ref().map_or_else(|it| it.0.code.as_str(), |_| "ok");
-        self.meter.counter(list::AUTH_KEY_ANSWERS_TOTAL, &[kind, outcome]).inc();
-        match answer {
-            Ok(keys) => ([(header::CACHE_CONTROL, "no-store")], Json(keys)).into_response(),
-            Err(problem) => problem.server_ms(self.clock.wall()).into_response(),
-        }
+/// Half of the keys would do harm: gslb mints with the new master, and the link that was answered
+/// here would not know it. Another service, or this one a little later, has them all.
+fn check_masters(site: &Site) -> Result<(), Box<Problem>> {
+    let missing = site.keyring.read().missing_masters(site.clock.wall());
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(not_ready("no_master", "a master in use is not known here yet")),
     }
+}
+
+/// Keys are never stored on the way.
+fn respond<T: serde::Serialize>(
+    site: &Site,
+    kind: &str,
+    answer: Result<T, Box<Problem>>,
+) -> Response {
+    let outcome = answer.as_ref().map_or_else(|it| it.0.code.as_str(), |_| "ok");
+    site.count(list::AUTH_KEY_ANSWERS_TOTAL, &[kind, outcome]);
+    match answer {
+        Ok(keys) => ([(header::CACHE_CONTROL, "no-store")], Json(keys)).into_response(),
+        Err(problem) => problem.server_ms(site.clock.wall()).into_response(),
+    }
+}
+
+fn not_ready(code: &str, title: &str) -> Box<Problem> {
+    let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, title);
+    Box::new(problem.retry_after_ms(NOT_READY_RETRY_MS))
 }
 
 fn bad(title: impl Into<String>) -> Box<Problem> {

@@ -6,28 +6,38 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use auth_core::app::App;
-use auth_core::epochs::{Epochs, Input, Plan};
+use auth_core::epochs::Epochs;
 use auth_core::keyring::Keyring;
 use auth_core::node::NodeSecret;
+use auth_core::policy::Policies;
 use bus::Bus;
 use channel::ServerTls;
 use kit::clock::Clock;
-use kit::health::Health;
+use kit::health::{Health, Part};
 use kit::http::{Plain, Server};
 use kit::meter::Meter;
 use kit::task::Tasks;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
+use proto::control::Fact;
+use proto::id::NodeId;
+use proto::keys::Masters;
+use proto::time::Mono;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
 use crate::epochs::Driver;
-use crate::keys::{self, Keys};
-use crate::masters;
+use crate::masters::MastersFile;
 use crate::node::Nodes;
+use crate::operators::Operators;
+use crate::site::{Ledgers, Site};
+use crate::{keys, lead, operate, watch as masters_watch};
 
-/// Life of a token where no app is configured.
-const TTL_S_DEFAULT: u16 = 60;
+/// File of what operators said, in the service's folder.
+const LEDGER_FILE: &str = "facts.json";
+/// Time for another service to lead, or for this one to take over, before an alarm is raised.
+const ALARM_AFTER: Duration = Duration::from_secs(10);
 
 /// What the service is given.
 #[derive(Debug)]
@@ -54,12 +64,13 @@ pub struct Service {
     addr: SocketAddr,
     server: Server,
     tls: Option<ServerTls>,
-    keys: Arc<Keys>,
+    site: Arc<Site>,
     driver: Driver,
+    masters: Part,
 }
 
 impl Service {
-    /// Checks the configuration, reads or draws the masters, and binds the port.
+    /// Checks the configuration, opens or draws the masters, and binds the port.
     ///
     /// # Errors
     /// When the configuration is wrong, the masters cannot be used, or the port is taken.
@@ -69,39 +80,32 @@ impl Service {
             "keys go over TLS or stay on loopback: {} is neither",
             config.listen,
         );
-        let masters = masters::load_or_create(&config.data, config.interval_s)?;
-        let ttl_s =
-            parts.apps.iter().map(|it| it.policy.token_ttl_s).max().unwrap_or(TTL_S_DEFAULT);
-        let plan = Plan::new(masters.interval_s, &config.algs, config.ahead, ttl_s)?;
-        let horizon = plan.horizon();
-        let mut epochs = Epochs::new(plan);
-        let kids: Vec<u8> = masters.masters.iter().map(|it| it.kid).collect();
-        epochs.handle(&Input::Masters(&kids));
-        let keys = Arc::new(Keys {
-            clock: parts.clock,
-            nodes: Nodes::new(parts.nodes)?,
-            apps: parts.apps.iter().map(|it| it.id).collect(),
-            keyring: RwLock::new(Keyring::new(&masters)?),
-            masters,
-            meter: parts.meter,
-        });
-        let driver = Driver {
-            bus: parts.global_bus,
-            keys: Arc::clone(&keys),
-            epochs,
-            answer_max: Duration::from_millis(config.bus_ms_max.into()),
-            horizon_min: horizon / 4,
-            health: parts.health.part("auth"),
-        };
+        config.check(&parts.apps).context("the auth service's configuration is wrong")?;
+        let plan = config.plan()?;
+        let node = NodeId(u32::from_be_bytes(kit::seed::random_bytes()?));
+        let (health, masters) = (parts.health.part("auth"), parts.health.part("auth masters"));
+        let server = Server::new(config.http.clone(), &parts.meter, "auth");
+        let tls = parts.tls.clone();
         let listener = TcpListener::bind(config.listen)
             .await
             .with_context(|| format!("could not listen on {}", config.listen))?;
         let addr = listener.local_addr()?;
-        let server = Server::new(config.http, &keys.meter, "auth");
-        Ok(Self { listener, addr, server, tls: parts.tls, keys, driver })
+        let horizon_min = plan.horizon() / 4;
+        let site = Arc::new(site(&config, parts, horizon_min)?);
+        let driver = Driver {
+            epochs: Epochs::new(plan),
+            node,
+            health,
+            fence: None,
+            say_at: Mono(0),
+            alarm_from: site.clock.mono() + ALARM_AFTER,
+            is_alarmed: false,
+            site: Arc::clone(&site),
+        };
+        Ok(Self { listener, addr, server, tls, site, driver, masters })
     }
 
-    /// Where nodes fetch their keys.
+    /// Where nodes fetch their keys, and operators call.
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.addr
@@ -112,9 +116,11 @@ impl Service {
     /// # Errors
     /// When a task fails, or requests had to be cut off.
     pub async fn run(self, shutdown: CancellationToken) -> anyhow::Result<()> {
-        let Self { listener, server, tls, keys, driver, .. } = self;
-        let router = keys::router(keys);
+        let Self { listener, server, tls, site, driver, masters, .. } = self;
+        let router = keys::router(Arc::clone(&site)).merge(operate::router(Arc::clone(&site)));
         let mut tasks = Tasks::default();
+        tasks.spawn("auth.lead", lead::run(Arc::clone(&site), driver.node, shutdown.clone()));
+        tasks.spawn("auth.masters", masters_watch::run(site, masters, shutdown.clone()));
         tasks.spawn("auth.epochs", driver.run(shutdown.clone()));
         tasks.spawn("auth.http", async move {
             match tls {
@@ -124,6 +130,33 @@ impl Service {
         });
         tasks.join().await
     }
+}
+
+/// What is known at the start. Blocks for file access.
+fn site(config: &Config, parts: Parts, horizon_min: Duration) -> anyhow::Result<Site> {
+    let file = MastersFile::new(&config.data, &config.seal)?;
+    let masters = Masters { interval_s: config.interval_s, masters: file.read_or_create()? };
+    let ledger = Ledgers::open(config.data.join(LEDGER_FILE))?;
+    let site = Site {
+        clock: parts.clock,
+        meter: parts.meter,
+        bus: parts.global_bus,
+        answer_max: Duration::from_millis(config.bus_ms_max.into()),
+        interval_s: config.interval_s,
+        horizon_min,
+        nodes: Nodes::new(parts.nodes)?,
+        operators: Operators::new(&config.operator_keys),
+        policies: RwLock::new(Policies::new(&parts.apps)),
+        apps: parts.apps,
+        keyring: RwLock::new(Keyring::new(&masters)?),
+        masters: RwLock::new(masters.masters),
+        file: Mutex::new(file),
+        ledger,
+        lead: watch::Sender::new(None),
+    };
+    let kept: Vec<Fact> = site.ledger.known.lock().facts().cloned().collect();
+    kept.iter().for_each(|it| site.apply(it));
+    Ok(site)
 }
 
 impl std::fmt::Debug for Service {

@@ -10,6 +10,7 @@ use auth_core::app::App;
 use auth_core::keyring::{Keyring, LinkKeyring};
 use auth_core::link_id;
 use auth_core::node::{NodeRole, NodeSecret};
+use auth_core::policy::Policies;
 use auth_core::replay::Replays;
 use auth_core::revocation::Revocations;
 use auth_core::secret::Secret;
@@ -36,6 +37,7 @@ const LINK: NodeId = NodeId(7);
 const OTHER_LINK: NodeId = NodeId(8);
 const GSLB: NodeId = NodeId(1);
 const ADDRESS: &str = "link-07.example:443";
+const OPERATOR_KEY: &str = "the key of an operator, long enough for anyone";
 const DEADLINE: Duration = Duration::from_secs(30);
 
 #[tokio::test]
@@ -331,6 +333,8 @@ impl World {
         Config {
             listen: "127.0.0.1:0".parse().unwrap(),
             data: self.dir.path().join("auth"),
+            seal: Secret::new("seals the masters of this test".to_owned() + "'s services"),
+            operator_keys: vec![Secret::new(OPERATOR_KEY.to_owned())],
             bus_ms_max: 50,
             ..Config::default()
         }
@@ -448,7 +452,9 @@ fn verify_on(
     now: Wall,
 ) -> Result<Claims, TokenRefusal> {
     let revocations = Revocations::new(1);
-    let scope = Scope { keys, links: &[link_id(address)], revocations: &revocations };
+    let policies = Policies::default();
+    let links = [link_id(address)];
+    let scope = Scope { keys, links: &links, policies: &policies, revocations: &revocations };
     verify(text, &scope, &mut Replays::new(1), now)
 }
 

@@ -171,12 +171,11 @@ impl Epochs {
         self.published.get(&epoch_of(now, self.plan.interval_s)).map(|it| it.alg)
     }
 
-    /// Masters that can be forgotten.
-    #[must_use]
-    pub fn retired(&self, now: Mono) -> Vec<u8> {
+    /// Masters that can be forgotten now. One that is kept all the same comes again after an epoch.
+    pub fn retire(&mut self, now: Mono) -> Vec<u8> {
         let interval = Duration::from_secs(self.plan.interval_s.into());
-        let unneeded = self.unneeded.iter().filter(|(_, since)| now.since(**since) >= interval);
-        unneeded.map(|(kid, _)| *kid).collect()
+        let retired = self.unneeded.extract_if(.., |_, since| now.since(*since) >= interval);
+        retired.map(|(kid, _)| kid).collect()
     }
 
     fn learn(&mut self, fact: &EpochFact) {

@@ -22,6 +22,8 @@ pub const ROOM_POLICIES_MAX: usize = 100_000;
 /// The policies of all apps, and of the rooms that have one of their own: about 150 bytes each.
 #[derive(Clone, Debug, Default)]
 pub struct Policies {
+    /// What holds where no fact says something else.
+    configured: BTreeMap<AppId, Policy>,
     apps: BTreeMap<AppId, Versioned>,
     rooms: BTreeMap<(AppId, RoomId), Versioned>,
 }
@@ -76,8 +78,8 @@ impl Policies {
     /// The apps' own policies, as configured: they hold until a fact says something else.
     #[must_use]
     pub fn new(apps: &[App]) -> Self {
-        let configured = |it: &App| (it.id, Versioned { version: 0, policy: Some(it.policy) });
-        Self { apps: apps.iter().map(configured).collect(), rooms: BTreeMap::new() }
+        let configured = apps.iter().map(|it| (it.id, it.policy)).collect();
+        Self { configured, ..Self::default() }
     }
 
     /// Takes note of a fact; older ones than known, and facts about other things, are passed over.
@@ -101,16 +103,24 @@ impl Policies {
     #[must_use]
     pub fn of_room(&self, app: AppId, room: &RoomId) -> Policy {
         let own = self.rooms.get(&(app, room.clone())).and_then(|it| it.policy);
-        own.or_else(|| self.apps.get(&app)?.policy).unwrap_or_default()
+        own.unwrap_or_else(|| self.of_app(app))
     }
 
     /// What several rooms ask together: of each rule the strictest.
     #[must_use]
     pub fn of(&self, app: AppId, rooms: &[RoomId]) -> Policy {
+        if self.rooms.is_empty() {
+            return self.of_app(app);
+        }
         let policies = rooms.iter().map(|room| self.of_room(app, room));
-        policies
-            .reduce(strictest)
-            .unwrap_or_else(|| self.apps.get(&app).and_then(|it| it.policy).unwrap_or_default())
+        policies.reduce(strictest).unwrap_or_else(|| self.of_app(app))
+    }
+
+    /// What an app asks in rooms without a policy of their own.
+    #[must_use]
+    pub fn of_app(&self, app: AppId) -> Policy {
+        let own = self.apps.get(&app).and_then(|it| it.policy);
+        own.or_else(|| self.configured.get(&app).copied()).unwrap_or_default()
     }
 }
 
@@ -172,6 +182,18 @@ mod tests {
 
         policies.handle(&fact(Some("r"), 3, None));
         assert_eq!(policies.of_room(APP, &room("r")).entry, Entry::Guest);
+    }
+
+    #[test]
+    fn an_app_whose_policy_was_removed_goes_by_the_configured_one_again() {
+        let app = r#"{"id": 1, "policy": {"entry": "open"}}"#;
+        let mut policies = Policies::new(&[serde_json::from_str(app).unwrap()]);
+
+        policies.handle(&fact(None, 1, entry(Entry::Guest)));
+        assert_eq!(policies.of_app(APP).entry, Entry::Guest);
+
+        policies.handle(&fact(None, 2, None));
+        assert_eq!(policies.of_app(APP).entry, Entry::Open);
     }
 
     #[test]

@@ -20,6 +20,10 @@ pub const DATA: &str = "barrage-data";
 /// together, and there is no other link that viewers could be sent to meanwhile.
 const LEASE_MS_MIN: u32 = 3000;
 
+/// Least age of control at which the embedded link lets somebody in: its bus is in the same process
+/// and stands still with it.
+const CONTROL_MS_MIN: u32 = 3000;
+
 /// The configuration file. Every role reads the same one and uses its own section.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
@@ -138,6 +142,8 @@ impl Config {
     /// # Errors
     /// Says which section, and which value.
     pub fn check(&self) -> anyhow::Result<()> {
+        self.auth.check(&self.app).context("[auth]")?;
+        self.gslb.check().context("[gslb]")?;
         self.link.check().context("[link]")?;
         self.chatserver.check().context("[chatserver]")?;
         self.broadcaster.check().context("[broadcaster]")
@@ -152,10 +158,18 @@ impl Config {
         self.node.retain(|it| it.node != identity::LINK && it.node != identity::GSLB);
         self.node.extend(identity.nodes());
         self.auth.data = self.data.join("auth");
+        if self.auth.seal.is_empty() {
+            self.auth.seal = Secret::new(identity.seal.clone());
+        }
+        self.auth.operator_keys.push(Secret::new(identity.operator_key.clone()));
         self.link.node = identity::LINK;
+        self.link.data = self.data.join("link");
+        self.link.control_ms_max = self.link.control_ms_max.max(CONTROL_MS_MIN);
         self.link.secret = self.secret_of(identity::LINK);
         self.gslb.node = identity::GSLB;
         self.gslb.secret = self.secret_of(identity::GSLB);
+        self.gslb.data = self.data.join("gslb");
+        self.gslb.horizon_s_min = self.auth.interval_s.saturating_mul(self.auth.ahead) / 4;
         self.gslb.lease_ms = self.gslb.lease_ms.max(LEASE_MS_MIN);
         self.chatserver.node = identity::CHATSERVER;
         self.chatserver.unit = self.link.unit;

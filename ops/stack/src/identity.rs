@@ -31,6 +31,12 @@ pub struct Identity {
     pub ticket_key: String,
     /// Key of the business API.
     pub api_key: String,
+    /// Key of the auth service's calls for operators.
+    #[serde(default)]
+    pub operator_key: String,
+    /// Seals the masters on disk.
+    #[serde(default)]
+    pub(crate) seal: String,
     link_secret: String,
     gslb_secret: String,
 }
@@ -48,16 +54,19 @@ impl Identity {
     /// When the folder cannot be read or written, or the operating system gives no randomness.
     pub fn load_or_create(data: &Path) -> anyhow::Result<Self> {
         let path = data.join("identity.json");
-        match fs::read(&path) {
+        let mut identity: Self = match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes)
-                .with_context(|| format!("{} is damaged: remove it", path.display())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let identity = Self::draw()?;
-                write_private(&path, &serde_json::to_vec_pretty(&identity)?)?;
-                Ok(identity)
+                .with_context(|| format!("{} is damaged: remove it", path.display()))?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::draw()?,
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot read {}", path.display()));
             }
-            Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+        };
+        if identity.operator_key.is_empty() || identity.seal.is_empty() {
+            (identity.operator_key, identity.seal) = (text()?, text()?);
+            write_private(&path, &serde_json::to_vec_pretty(&identity)?)?;
         }
+        Ok(identity)
     }
 
     /// The app that the demonstration's rooms belong to.
@@ -84,15 +93,21 @@ impl Identity {
         ]
     }
 
+    /// What an earlier release did not draw is drawn when it is read.
     fn draw() -> anyhow::Result<Self> {
-        let text = || anyhow::Ok(hex::encode(kit::seed::random_bytes::<32>()?));
         Ok(Self {
             ticket_key: text()?,
             api_key: text()?,
+            operator_key: String::new(),
+            seal: String::new(),
             link_secret: text()?,
             gslb_secret: text()?,
         })
     }
+}
+
+fn text() -> anyhow::Result<String> {
+    Ok(hex::encode(kit::seed::random_bytes::<32>()?))
 }
 
 /// Writes a file that only its owner can read; an older one is replaced at once.
@@ -114,6 +129,20 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    #[test]
+    fn what_an_earlier_release_did_not_draw_is_added_once() {
+        let data = tempfile::tempdir().unwrap();
+        let old = r#"{"ticket_key": "t", "api_key": "a", "link_secret": "l", "gslb_secret": "g"}"#;
+        fs::write(data.path().join("identity.json"), old).unwrap();
+
+        let first = Identity::load_or_create(data.path()).unwrap();
+        let second = Identity::load_or_create(data.path()).unwrap();
+
+        assert_eq!((first.ticket_key.as_str(), first.seal.len()), ("t", 64));
+        assert_ne!(first.seal, first.operator_key);
+        assert_eq!((first.seal, first.operator_key), (second.seal, second.operator_key));
+    }
 
     #[test]
     fn an_identity_is_drawn_once_and_private() {
