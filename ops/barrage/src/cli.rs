@@ -6,6 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use proto::id::RoomId;
 use stack::crowd::Fault;
 
+use crate::command::keys::Keys;
+
 /// Bullet comments and chat rooms for live events with very many viewers.
 #[derive(Debug, Parser)]
 #[command(name = "barrage", version, max_term_width = 100)]
@@ -34,6 +36,8 @@ pub(crate) enum Command {
     Say(Say),
     /// Play a file of recorded comments into a running room
     Replay(Replay),
+    /// Make keys and certificates
+    Keys(Keys),
     /// Mint a token, or explain why one is refused
     Token(Token),
     /// Measure; prints one JSON object a line with --json

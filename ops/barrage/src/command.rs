@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 mod configuration;
+pub(crate) mod keys;
 pub(crate) mod replay;
 pub(crate) mod role;
 pub(crate) mod say;

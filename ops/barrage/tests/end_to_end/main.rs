@@ -13,5 +13,6 @@ mod recordings;
 mod recovery;
 mod segments;
 mod site;
+mod sm2;
 mod terminal;
 mod tokens;
