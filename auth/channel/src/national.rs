@@ -8,7 +8,8 @@
 //! what AES-GCM costs.
 //!
 //! The primitives are RustCrypto's (`sm2`, `sm3`, `sm4`, `aes-gcm`); rustls does the protocol and
-//! knows these code points as unknown numbers. Certificates and their keys come from [`certs`].
+//! knows these code points as unknown numbers. They run in constant time by design, but nobody
+//! independent has audited the arithmetic of `sm2`. Certificates and keys come from [`certs`].
 
 pub mod certs;
 mod exchange;

@@ -222,10 +222,10 @@ fn server_t(provider: Arc<CryptoProvider>) -> (Arc<ServerConfig>, String) {
     (Arc::new(server_config(provider, &pem, &key_pem).unwrap()), pem)
 }
 
-fn refused(connected: Result<Ends, Failure>) -> Failure {
+fn refused(connected: Result<Ends, Box<Failure>>) -> Failure {
     match connected {
         Ok(_) => panic!("the handshake should fail"),
-        Err(failure) => failure,
+        Err(failure) => *failure,
     }
 }
 

@@ -48,7 +48,7 @@ impl Pki {
         Arc::new(client_config(provider(), &self.authority.to_pem().unwrap()))
     }
 
-    pub(crate) fn connect(&self, name: &str) -> Result<Ends, Failure> {
+    pub(crate) fn connect(&self, name: &str) -> Result<Ends, Box<Failure>> {
         connect(self.client(), self.server(), name)
     }
 }
@@ -109,7 +109,7 @@ pub(crate) fn connect(
     client: Arc<ClientConfig>,
     server: Arc<ServerConfig>,
     name: &str,
-) -> Result<Ends, Failure> {
+) -> Result<Ends, Box<Failure>> {
     let name = ServerName::try_from(name.to_owned()).unwrap();
     let mut client = Connection::from(ClientConnection::new(client, name).unwrap());
     let mut server = Connection::from(ServerConnection::new(server).unwrap());
@@ -119,7 +119,7 @@ pub(crate) fn connect(
         if server_error.is_some() || client_error.is_some() {
             // The alert that tells the other end.
             let server_error = server_error.or_else(|| pass(&mut client, &mut server).err());
-            return Err(Failure { client: client_error, server: server_error });
+            return Err(Box::new(Failure { client: client_error, server: server_error }));
         }
         if !client.is_handshaking() && !server.is_handshaking() {
             return Ok(Ends { client, server });

@@ -45,7 +45,9 @@ impl Names {
     }
 
     pub(super) fn from_extension(extension: &SubjectAltName) -> Result<Self, CertsError> {
-        let names: Result<Vec<String>, CertsError> = extension.0.iter().map(text).collect();
+        let refused = |it: &GeneralName| CertsError::Name { name: format!("{it:?}") };
+        let names: Result<Vec<String>, CertsError> =
+            extension.0.iter().map(|it| text(it).ok_or_else(|| refused(it))).collect();
         Self::new(names?)
     }
 
@@ -93,9 +95,11 @@ fn plain(name: String) -> String {
     name.parse::<IpAddr>().map_or(name, |it| it.to_string())
 }
 
+/// A dot at the end is right in DNS, and refused in certificates by all who check them.
 fn is_name(name: &str) -> bool {
     let host = name.strip_prefix("*.").unwrap_or(name);
-    name.parse::<IpAddr>().is_ok() || DnsName::try_from(host).is_ok()
+    let is_host = DnsName::try_from(host).is_ok() && !host.ends_with('.');
+    is_host || name.parse::<IpAddr>().is_ok()
 }
 
 fn general_name(name: &str) -> Result<GeneralName, CertsError> {
@@ -105,23 +109,21 @@ fn general_name(name: &str) -> Result<GeneralName, CertsError> {
     }
 }
 
-fn text(name: &GeneralName) -> Result<String, CertsError> {
-    let address = |bytes: &[u8]| {
-        let four = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
-        let sixteen = <[u8; 16]>::try_from(bytes).map(IpAddr::from);
-        four.or(sixteen).map_err(|_| bytes.to_vec())
-    };
-    let refused = |it: &dyn fmt::Debug| CertsError::Name { name: format!("{it:?}") };
+/// What a server can be called; `None` for the other things that this extension can name.
+fn text(name: &GeneralName) -> Option<String> {
     match name {
-        GeneralName::DnsName(name) => Ok(name.to_string()),
-        GeneralName::IpAddress(ip) => {
-            address(ip.as_bytes()).map(|it| it.to_string()).map_err(|it| refused(&it))
-        }
+        GeneralName::DnsName(name) => Some(name.to_string()),
+        GeneralName::IpAddress(bytes) => address(bytes.as_bytes()).map(|it| it.to_string()),
         GeneralName::OtherName(_)
         | GeneralName::Rfc822Name(_)
         | GeneralName::DirectoryName(_)
         | GeneralName::EdiPartyName(_)
         | GeneralName::UniformResourceIdentifier(_)
-        | GeneralName::RegisteredId(_) => Err(refused(name)),
+        | GeneralName::RegisteredId(_) => None,
     }
+}
+
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    let four = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    four.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
 }
