@@ -5,6 +5,7 @@
 //! compare ratios, not machines.
 #![deny(missing_docs)]
 
+mod aside;
 mod broadcaster;
 mod cpu;
 mod fanout;
