@@ -32,6 +32,9 @@ pub struct Config {
     /// Admitted comments whose senders may still be told that they were shed or merged, about 300
     /// bytes each; they are remembered for a minute. Beyond it the oldest are not told.
     pub asked_max: u32,
+    /// Longest time a session goes without telling that it is there, in seconds: the links'
+    /// `life_ms_max`. Who is in a single-device room is forgotten a little later.
+    pub session_life_s_max: u32,
     /// Percentage of a room's budget that the notice lane is guaranteed; as the broadcaster's.
     pub notice_percent: u8,
     /// The same for the high gift lane.
@@ -54,6 +57,7 @@ impl Default for Config {
             rooms_max: 50_000,
             senders_max: 100_000,
             asked_max: 200_000,
+            session_life_s_max: 75 * 60,
             notice_percent: 10,
             high_gift_percent: 30,
             low_gift_percent: 20,

@@ -9,6 +9,7 @@ use proto::control::Fact;
 use tokio_util::sync::CancellationToken;
 
 use crate::desk::Desk;
+use crate::devices::Devices;
 use crate::site::Site;
 
 /// Facts of one turn.
@@ -24,6 +25,7 @@ const QUIET: Duration = Duration::from_secs(2);
 pub(crate) struct Control {
     pub(crate) site: Arc<Site>,
     pub(crate) desk: Arc<Desk>,
+    pub(crate) devices: Arc<Devices>,
 }
 
 impl Control {
@@ -78,8 +80,9 @@ impl Control {
 
     fn decode(&self, value: &[u8]) -> Option<Input> {
         let fact = Fact::decode(value);
-        if fact.is_err() {
-            self.site.counts.damaged.inc();
+        match &fact {
+            Ok(fact) => self.devices.learn(fact),
+            Err(_) => self.site.counts.damaged.inc(),
         }
         fact.ok().map(Input::Fact)
     }

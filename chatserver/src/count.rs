@@ -29,6 +29,8 @@ pub(crate) struct Counts {
     pub(crate) open_entries: IntGauge,
     pub(crate) republished: IntCounter,
     pub(crate) closed: IntCounter,
+    pub(crate) devices_closed: IntCounter,
+    pub(crate) devices_failed: IntCounter,
 }
 
 /// What became of a request for a gift or a notice.
@@ -80,6 +82,8 @@ impl Counts {
             open_entries: meter.gauge(list::CHATSERVER_JOURNAL_OPEN_ENTRIES, &[]),
             republished: meter.counter(list::CHATSERVER_JOURNAL_REPUBLISHED_TOTAL, &[]),
             closed: meter.counter(list::CHATSERVER_JOURNAL_CLOSED_TOTAL, &[]),
+            devices_closed: meter.counter(list::CHATSERVER_DEVICES_CLOSED_TOTAL, &[]),
+            devices_failed: meter.counter(list::CHATSERVER_DEVICES_FAILED_TOTAL, &[]),
             meter,
         }
     }

@@ -11,6 +11,7 @@ mod config;
 mod control;
 mod count;
 mod desk;
+mod devices;
 mod keeper;
 mod mail;
 mod online;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use auth_core::app::App;
+use auth_core::policy::Policies;
 use axum::Router;
 use bus::Bus;
 use chatserver_core::sender::SenderSecret;
@@ -25,6 +26,7 @@ use crate::config::Config;
 use crate::control::Control;
 use crate::count::Counts;
 use crate::desk::Desk;
+use crate::devices::Devices;
 use crate::keeper::Keeper;
 use crate::mail::Mail;
 use crate::online::Online;
@@ -68,6 +70,7 @@ pub struct Service {
     addr: SocketAddr,
     site: Arc<Site>,
     desk: Arc<Desk>,
+    devices: Arc<Devices>,
     online: Arc<Online>,
     server: http::Server,
     router: Router,
@@ -97,6 +100,7 @@ impl Service {
 
         let shard = Shard::new(shard_limits(config), secret.clone(), floor);
         let desk = Arc::new(Desk::new(Arc::clone(&site), shard));
+        let devices = Arc::new(Devices::new(Arc::clone(&site), Policies::new(&parts.apps)));
         let online = Arc::new(Online::default());
         let router = api::router(Arc::new(Api {
             site: Arc::clone(&site),
@@ -108,7 +112,7 @@ impl Service {
             run: seed::random_bytes().context("cannot draw the run's number")?,
             notices: 0.into(),
         }));
-        Ok(Self { listener, addr, site, desk, online, server, router })
+        Ok(Self { listener, addr, site, desk, devices, online, server, router })
     }
 
     /// Where the business API listens.
@@ -131,11 +135,15 @@ impl Service {
     }
 
     fn start(self, shutdown: &CancellationToken) -> Tasks {
-        let Self { listener, site, desk, online, server, router, .. } = self;
+        let Self { listener, site, desk, devices, online, server, router, .. } = self;
         let ready = CancellationToken::new();
         let keeper = Arc::new(Keeper::new(Arc::clone(&site)));
-        let control = Control { site: Arc::clone(&site), desk: Arc::clone(&desk) };
-        let uplink = Uplink { site: Arc::clone(&site), desk: Arc::clone(&desk) };
+        let control = Control {
+            site: Arc::clone(&site),
+            desk: Arc::clone(&desk),
+            devices: Arc::clone(&devices),
+        };
+        let uplink = Uplink { site: Arc::clone(&site), desk: Arc::clone(&desk), devices };
         let sealed = Sealed {
             site: Arc::clone(&site),
             desk: Arc::clone(&desk),

@@ -30,12 +30,14 @@ pub enum Table {
     Open,
     /// What chatservers keep for themselves: the secret behind sender refs, id floors.
     Own,
+    /// Who is in rooms that take one device, by app, room and viewer.
+    Devices,
 }
 
 impl Table {
     /// All tables.
-    pub const ALL: [Self; 6] =
-        [Self::Rooms, Self::Acts, Self::Keys, Self::Ages, Self::Open, Self::Own];
+    pub const ALL: [Self; 7] =
+        [Self::Rooms, Self::Acts, Self::Keys, Self::Ages, Self::Open, Self::Own, Self::Devices];
 
     /// The table's word.
     #[must_use]
@@ -47,6 +49,7 @@ impl Table {
             Self::Ages => "ages",
             Self::Open => "open",
             Self::Own => "own",
+            Self::Devices => "devices",
         }
     }
 }

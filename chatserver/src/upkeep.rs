@@ -19,6 +19,12 @@ const SWEEPS_PER_PURGE: u32 = 20;
 /// How far ahead of the clock ids are promised to be drawn before the next promise.
 pub(crate) const PROMISE: Duration = Duration::from_secs(60);
 
+/// Who is in a single-device room is remembered so much longer than a session lives: clocks differ,
+/// and a refresh may be late.
+const DEVICE_SLACK: Duration = Duration::from_mins(10);
+/// Pages of those that are looked at in one purge: 10,000 rows, so a million within 35 minutes.
+const DEVICE_PAGES: usize = 20;
+
 /// Who sweeps.
 #[derive(Debug)]
 pub(crate) struct Upkeep {
@@ -39,6 +45,7 @@ impl Upkeep {
     async fn sweep(&self) {
         let site = &self.site;
         let mut sweeps = 0;
+        let mut devices_after = None;
         loop {
             self.desk.tick();
             self.online.expire(site.clock.mono());
@@ -47,7 +54,8 @@ impl Upkeep {
             sweeps += 1;
             if sweeps >= SWEEPS_PER_PURGE {
                 sweeps = 0;
-                if let Err(error) = self.purge(site.clock.wall()).await {
+                let purged = self.purge(site.clock.wall(), &mut devices_after).await;
+                if let Err(error) = purged {
                     tracing::warn!(%error, "the room store cannot be swept");
                 }
             }
@@ -55,10 +63,18 @@ impl Upkeep {
         }
     }
 
-    async fn purge(&self, now: Wall) -> Result<(), StoreError> {
+    async fn purge(&self, now: Wall, after: &mut Option<String>) -> Result<(), StoreError> {
         let Site { rows, config, .. } = &*self.site;
         rows.write_floor(config.shard, self.desk.floor().max(now) + PROMISE).await?;
         rows.purge_acts(now).await?;
-        rows.purge_keys(now).await
+        rows.purge_keys(now).await?;
+        let life = Duration::from_secs(config.session_life_s_max.into()) + DEVICE_SLACK;
+        for _ in 0..DEVICE_PAGES {
+            *after = rows.purge_devices(now, life, after.take()).await?;
+            if after.is_none() {
+                break;
+            }
+        }
+        Ok(())
     }
 }

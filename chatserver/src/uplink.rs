@@ -13,6 +13,7 @@ use proto::envelope::{Act, UplinkBatch};
 use tokio_util::sync::CancellationToken;
 
 use crate::desk::Desk;
+use crate::devices::Devices;
 use crate::site::Site;
 
 /// Under which name uplinks are committed.
@@ -27,6 +28,7 @@ const JOIN_PAUSE: Duration = Duration::from_millis(500);
 pub(crate) struct Uplink {
     pub(crate) site: Arc<Site>,
     pub(crate) desk: Arc<Desk>,
+    pub(crate) devices: Arc<Devices>,
 }
 
 impl Uplink {
@@ -94,7 +96,9 @@ impl Uplink {
         for record in &records {
             self.site.counts.uplink_age.observe(now.since(record.at).as_secs_f64());
         }
-        self.desk.act(records.iter().flat_map(|it| self.decode(it)).collect()).await;
+        let inputs: Vec<Input> = records.iter().flat_map(|it| self.decode(it)).collect();
+        let moves = self.devices.moves(&inputs);
+        tokio::join!(self.devices.act(moves), self.desk.act(inputs));
         let turn = Duration::from_micros(self.site.clock.micros().saturating_sub(start));
         self.site.counts.turn.observe(turn.as_secs_f64());
         // Not by the group: it cannot be lent to a future that moves between threads.

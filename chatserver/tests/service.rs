@@ -8,6 +8,8 @@ mod world;
 mod business;
 #[path = "service/comments.rs"]
 mod comments;
+#[path = "service/devices.rs"]
+mod devices;
 #[path = "service/gifts.rs"]
 mod gifts;
 #[path = "service/people.rs"]

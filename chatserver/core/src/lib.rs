@@ -2,10 +2,11 @@
 //!
 //! [`shard::Shard`] is the machine that a chatserver drives with the bus's records;
 //! [`judge::judge`] is the fixed order of checks inside it. [`journal::Journal`] decides which
-//! gifts and notices are published again. No I/O, no clock, no randomness.
+//! gifts and notices are published again; [`device::Place`] which of a viewer's sessions stays. No I/O, no clock, no randomness.
 #![deny(missing_docs)]
 
 pub mod asker;
+pub mod device;
 pub mod gift;
 pub mod id;
 pub mod journal;

@@ -143,6 +143,7 @@ mod tests {
             id: AppId(id),
             name: String::new(),
             ticket_keys: Vec::new(),
+            jwks: std::path::PathBuf::new(),
             api_keys: keys.iter().map(|&it| Secret::new(it.to_owned())).collect(),
             policy: Policy::default(),
         };

@@ -1,5 +1,7 @@
 //! What lies in the room store's tables, by its types.
 
+mod devices;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +12,8 @@ use proto::id::{ItemId, RoomId};
 use proto::time::Wall;
 
 use super::{Expect, Key, RoomStore, StoreError, Table, Value, Write, Written};
+
+pub(crate) use devices::{Held, Row, Subject};
 
 /// How long a key stands for its first content. Requests are repeated within minutes.
 pub(crate) const KEY_LIFE: Duration = Duration::from_hours(24);

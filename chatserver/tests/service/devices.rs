@@ -1,0 +1,125 @@
+//! A room that takes one device: the newer session closes the older, and records that come again
+//! close nobody.
+
+use std::time::Duration;
+
+use bus::{PartitionNo, Publish, topic};
+use proto::close::CloseCode;
+use proto::control::Fact;
+use proto::envelope::{Act, Reply, UplinkBatch, UplinkEntry};
+use proto::frame::Outcome;
+use proto::id::{NodeId, SessionId, UnitId};
+use proto::policy::{Policy, PolicyFact};
+use proto::time::Wall;
+use proto::verdict::{Reason, Verdict};
+use serde_json::json;
+
+use super::world::*;
+
+/// Acts are made some milliseconds after this.
+const START: Wall = Wall(1_800_000_000_000);
+
+#[tokio::test]
+async fn the_newer_session_closes_the_older_one_within_a_second() {
+    let world = single_device_room().await;
+    let mut facts = world.facts().await;
+
+    world.come(LINK, 1, 10, Act::Join).await;
+    world.come(NodeId(71), 2, 20, Act::Join).await;
+    let told = world.clock.mono();
+
+    let closed = facts.find(is_close).await;
+    assert!(world.clock.mono().since(told) < Duration::from_secs(1));
+    assert_eq!(closed, close(LINK, 1));
+    assert_eq!(world.metric("chatserver_devices_closed_total"), Some(1));
+}
+
+#[tokio::test]
+async fn old_records_that_come_again_after_a_restart_close_no_newer_session() {
+    let world = single_device_room().await;
+    world.come(LINK, 1, 10, Act::Join).await;
+    world.come(LINK, 1, 15, Act::Leave).await;
+    world.come(LINK, 2, 20, Act::Join).await;
+    world.say("v", &[(1, "hello")]).await;
+    world.replies().await.next().await;
+
+    let world = world.restart().await;
+    world.take_one_device().await;
+    let mut facts = world.facts().await;
+    world.come(LINK, 1, 10, Act::Join).await;
+    world.come(LINK, 1, 15, Act::Leave).await;
+    world.come(LINK, 2, 20, Act::Join).await;
+    world.come(NodeId(71), 3, 30, Act::Join).await;
+
+    assert_eq!(facts.find(is_close).await, close(LINK, 2), "the only one that has to go");
+}
+
+#[tokio::test]
+async fn without_a_room_store_comments_go_on() {
+    let world = single_device_room().await;
+    let mut replies = world.replies().await;
+
+    world.store_is_away.store(true, std::sync::atomic::Ordering::Relaxed);
+    world.come(LINK, 1, 10, Act::Join).await;
+    world.say("v", &[(1, "hello")]).await;
+
+    replies.next().await;
+    world.until("counted", |it| it.metric("chatserver_devices_failed_total") == Some(1)).await;
+}
+
+async fn single_device_room() -> World {
+    let world = World::start().await;
+    world.room(json!({})).await;
+    world.take_one_device().await;
+    world
+}
+
+fn is_close(fact: &Fact) -> bool {
+    matches!(fact, Fact::Close { .. })
+}
+
+fn close(node: NodeId, session: u64) -> Fact {
+    Fact::Close { node, session: SessionId(session), code: CloseCode::OtherDevice.code() }
+}
+
+impl World {
+    /// Lets the room take one device of a viewer, and waits until the chatserver knows.
+    async fn take_one_device(&self) {
+        let policy = Policy { single_device: true, ..Policy::default() };
+        let (app, room, policy) = (APP, Some(room()), Some(policy));
+        self.tell(Fact::Policy(PolicyFact { app, room, version: 1, policy })).await;
+        // A mute that is told later bites: all facts before it were learned.
+        let until = self.clock.wall() + Duration::from_secs(60);
+        let (room, viewer) = (self::room(), viewer_id("m"));
+        self.tell(Fact::Mute { app, room, viewer, until }).await;
+        let mut replies = self.replies().await;
+        for cid in 1.. {
+            self.say("m", &[(cid, "hello")]).await;
+            if let Reply::Ack { outcome: Outcome::Verdict(verdict), .. } = replies.next().await
+                && matches!(verdict, Verdict::Drop { reason: Reason::Muted, .. })
+            {
+                return;
+            }
+        }
+    }
+
+    async fn tell(&self, fact: Fact) {
+        let (topic, key, value) = (topic::control(), fact.key().into(), fact.encode().into());
+        let partition = PartitionNo(0);
+        self.publish(Publish { topic, partition, term: None, key: Some(key), value }).await;
+    }
+
+    /// Publishes that a session of `v` came or went, `at` some time.
+    async fn come(&self, node: NodeId, session: u64, at: u64, act: Act) {
+        let entry = UplinkEntry {
+            session: SessionId(session),
+            at: Wall(START.0 + at),
+            act,
+            ..entry("v", 0, "")
+        };
+        let uplink = topic::uplink(UnitId(1));
+        let partition = uplink.partition_of_viewer(&entry.room, &entry.viewer);
+        let value = UplinkBatch { node, entries: vec![entry] }.encode();
+        self.publish(Publish { topic: uplink, partition, term: None, key: None, value }).await;
+    }
+}
