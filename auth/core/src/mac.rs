@@ -88,6 +88,7 @@ impl Key {
 
     /// The MAC of a message.
     #[must_use]
+    #[inline]
     pub fn sign(&self, message: &[u8]) -> [u8; MAC_BYTES] {
         match &self.0 {
             State::Sha256(it) => it.sign(message),
@@ -98,8 +99,9 @@ impl Key {
 
     /// Whether `mac` is the message's; the time taken does not depend on where they differ.
     #[must_use]
+    #[inline]
     pub fn is_signed(&self, message: &[u8], mac: &[u8; MAC_BYTES]) -> bool {
-        self.sign(message).ct_eq(mac).into()
+        words(&self.sign(message)).ct_eq(&words(mac)).into()
     }
 }
 
@@ -107,6 +109,12 @@ impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Key({}, …)", self.alg().name())
     }
+}
+
+/// The same bytes, in pieces that are quicker to compare.
+fn words(mac: &[u8; MAC_BYTES]) -> [u64; MAC_BYTES / 8] {
+    let bytes = mac.as_chunks().0;
+    std::array::from_fn(|at| u64::from_ne_bytes(bytes[at]))
 }
 
 /// The states after the key's inner and outer block.
@@ -140,14 +148,15 @@ impl<H> Hmac<H> {
 }
 
 /// The hash of the one block behind `state`, and then `message`.
+#[inline]
 fn finish<H: Hash<BLOCK>, const BLOCK: usize>(state: &H, message: &[u8]) -> [u8; MAC_BYTES] {
     let mut state = state.clone();
     let (blocks, tail) = message.as_chunks();
     if !blocks.is_empty() {
         state.absorb(blocks);
     }
+    // What is left, one bit, zeros, and the length in bits, whose field is an eighth of a block.
     let mut last = [[0; BLOCK]; 2];
-    // One bit, zeros, and the length in bits, whose field is an eighth of a block.
     let last = if tail.len() < BLOCK - BLOCK / 8 { &mut last[..1] } else { &mut last[..] };
     let bytes = last.as_flattened_mut();
     bytes[..tail.len()].copy_from_slice(tail);

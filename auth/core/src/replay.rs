@@ -3,16 +3,19 @@
 //! The set is bounded. When it is full, a token is refused rather than another forgotten: a
 //! forgotten one could be used again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use foldhash::HashSet;
 use proto::time::Wall;
 
 /// Tokens that were used, by the second in which they may be forgotten.
 ///
-/// About 70 bytes an entry; at 5,000 logins a second and lives of 90 s a node holds 450,000.
+/// About 30 bytes an entry; at 5,000 logins a second and 120 s from the token to its end a node
+/// holds 600,000 in 18 MB.
 #[derive(Clone, Debug)]
 pub struct Replays {
-    seen: BTreeMap<Wall, BTreeSet<[u8; 16]>>,
+    /// By whole seconds since 1970, as the token's own checks compare.
+    seen: BTreeMap<u64, HashSet<[u8; 16]>>,
     entries: usize,
     entries_max: usize,
 }
@@ -41,13 +44,14 @@ impl Replays {
     /// the token, so that the same token always comes with the same `end`.
     pub fn take(&mut self, jti: [u8; 16], end: Wall, now: Wall) -> Result<(), NotTaken> {
         self.forget(now);
-        if self.seen.get(&end).is_some_and(|it| it.contains(&jti)) {
+        let seen = self.seen.entry(end.unix_s()).or_default();
+        if seen.contains(&jti) {
             return Err(NotTaken::Seen);
         }
         if self.entries >= self.entries_max {
             return Err(NotTaken::Full);
         }
-        self.seen.entry(end).or_default().insert(jti);
+        seen.insert(jti);
         self.entries += 1;
         Ok(())
     }
@@ -64,10 +68,9 @@ impl Replays {
         self.entries == 0
     }
 
-    /// Whole seconds are compared, as the token's own checks do.
     fn forget(&mut self, now: Wall) {
         while let Some(oldest) = self.seen.first_entry() {
-            if oldest.key().unix_s() >= now.unix_s() {
+            if *oldest.key() >= now.unix_s() {
                 break;
             }
             self.entries -= oldest.remove().len();

@@ -249,6 +249,6 @@ fn parse(plain: &[u8]) -> Result<Claims, Damaged> {
     let app = AppId(u32::from_be_bytes(reader.array()?));
     let iat_s = u32::from_be_bytes(reader.array()?);
     let caps = u16::from_be_bytes(reader.array()?);
-    let (account, device, rooms) = reader.names()?.parse()?;
+    let (account, device, rooms) = reader.names()?;
     Ok(Claims { app, iat_s, flags, caps, account, device, rooms })
 }

@@ -2,9 +2,10 @@
 
 mod void;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use foldhash::HashMap;
 use proto::control::Fact;
 use proto::id::{AppId, RoomId, ViewerId};
 use proto::time::Wall;
@@ -83,8 +84,12 @@ impl Revocations {
     /// Whether the viewer was kicked from one of `rooms` after something was issued at `issued`.
     #[must_use]
     pub fn is_kicked(&self, app: AppId, rooms: &[RoomId], viewer: &ViewerId, issued: Wall) -> bool {
-        issued < self.floor
-            || rooms.iter().any(|room| {
+        if issued < self.floor {
+            return true;
+        }
+        // Most tokens are younger than every kick, and need no look at who was kicked.
+        self.kicks.newest().is_some_and(|newest| issued < newest)
+            && rooms.iter().any(|room| {
                 self.kicks.of(app, room, viewer).is_some_and(|not_before| issued < not_before)
             })
     }
@@ -141,14 +146,18 @@ impl Revocations {
 /// A time per subject, and the subjects by time.
 #[derive(Clone, Debug, Default)]
 struct Dated {
-    at: BTreeMap<Subject, Wall>,
+    at: HashMap<Subject, Wall>,
     order: BTreeSet<(Wall, Subject)>,
 }
 
 impl Dated {
-    /// Names are shared text: putting a subject together copies none.
+    /// Putting a subject together allocates nothing.
     fn of(&self, app: AppId, room: &RoomId, viewer: &ViewerId) -> Option<Wall> {
         self.at.get(&(app, room.clone(), viewer.clone())).copied()
+    }
+
+    fn newest(&self) -> Option<Wall> {
+        self.order.last().map(|(at, _)| *at)
     }
 
     fn put(&mut self, subject: Subject, at: Wall) {

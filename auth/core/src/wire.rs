@@ -37,7 +37,6 @@ fn push_name(bytes: &mut Vec<u8>, name: &str) {
 }
 
 /// The bytes not read yet.
-#[derive(Clone, Copy)]
 pub(crate) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -52,70 +51,56 @@ impl<'a> Reader<'a> {
     }
 
     /// Account, device and rooms, and nothing behind them.
-    pub(crate) fn names(mut self) -> Result<Names<'a>, Damaged> {
-        let account = self.name()?;
-        let device = self.name()?;
-        let [count] = self.array()?;
-        if usize::from(count) > ROOMS_PER_SESSION_MAX {
-            return Err(Damaged);
-        }
-        let rooms = Reader(self.0);
-        for _ in 0..count {
-            self.name()?;
-        }
-        if !self.0.is_empty() {
-            return Err(Damaged);
-        }
-        Ok(Names { account, device, count, rooms })
-    }
-
-    fn name(&mut self) -> Result<&'a [u8], Damaged> {
-        let [length] = self.array()?;
-        let (name, rest) = self.0.split_at_checked(usize::from(length)).ok_or(Damaged)?;
-        self.0 = rest;
-        Ok(name)
-    }
-}
-
-/// Account, device and rooms as they stand in the bytes: their lengths fit, their grammars were
-/// not looked at. Copies nothing, so that it costs little to refuse what nobody signed.
-#[derive(Clone, Copy)]
-pub(crate) struct Names<'a> {
-    account: &'a [u8],
-    device: &'a [u8],
-    count: u8,
-    rooms: Reader<'a>,
-}
-
-impl Names<'_> {
-    /// The names, each within its grammar.
-    pub(crate) fn parse(mut self) -> Result<(ViewerId, Option<DeviceId>, Rooms), Damaged> {
-        let account = ViewerId::parse(text(self.account)?).map_err(|_| Damaged)?;
-        let device = match text(self.device)? {
+    #[inline(always)]
+    pub(crate) fn names(self) -> Result<(ViewerId, Option<DeviceId>, Rooms), Damaged> {
+        // One look at all of it: a length is an ASCII character, so it never cuts another.
+        let mut rest = std::str::from_utf8(self.0).map_err(|_| Damaged)?;
+        let account = ViewerId::parse(next_name(&mut rest)?).map_err(|_| Damaged)?;
+        let device = match next_name(&mut rest)? {
             "" => None,
             name => Some(DeviceId::parse(name).map_err(|_| Damaged)?),
         };
-        let rooms = match self.count {
-            1 => Rooms::from(self.room()?),
-            count => {
-                let rooms = (0..count).map(|_| self.room()).collect::<Result<Vec<_>, _>>()?;
-                Rooms::try_from(rooms).map_err(|_| Damaged)?
-            }
-        };
+        let rooms = next_rooms(&mut rest)?;
+        if !rest.is_empty() {
+            return Err(Damaged);
+        }
         Ok((account, device, rooms))
-    }
-
-    fn room(&mut self) -> Result<RoomId, Damaged> {
-        RoomId::parse(text(self.rooms.name()?)?).map_err(|_| Damaged)
     }
 }
 
-fn text(name: &[u8]) -> Result<&str, Damaged> {
-    std::str::from_utf8(name).map_err(|_| Damaged)
+#[inline(always)]
+fn next_rooms(rest: &mut &str) -> Result<Rooms, Damaged> {
+    let count = next_byte(rest)?;
+    if usize::from(count) > ROOMS_PER_SESSION_MAX {
+        return Err(Damaged);
+    }
+    let mut room = || RoomId::parse(next_name(rest)?).map_err(|_| Damaged);
+    if count == 1 {
+        return Ok(room()?.into());
+    }
+    let rooms = (0..count).map(|_| room()).collect::<Result<Vec<_>, _>>()?;
+    Rooms::try_from(rooms).map_err(|_| Damaged)
+}
+
+#[inline(always)]
+fn next_name<'a>(rest: &mut &'a str) -> Result<&'a str, Damaged> {
+    let length = next_byte(rest)?;
+    let (name, behind) = rest.split_at_checked(usize::from(length)).ok_or(Damaged)?;
+    *rest = behind;
+    Ok(name)
+}
+
+/// The next byte, which is below 128.
+#[inline(always)]
+fn next_byte(rest: &mut &str) -> Result<u8, Damaged> {
+    let byte = *rest.as_bytes().first().ok_or(Damaged)?;
+    *rest = rest.get(1..).ok_or(Damaged)?;
+    Ok(byte)
 }
 
 /// Puts the bytes of strict base64url without padding (RFC 4648 5, unused bits zero) into
 /// `bytes`; as many as there are.
+#[inline(always)]
 pub(crate) fn decode<'a>(text: &str, bytes: &'a mut [u8]) -> Result<&'a [u8], Damaged> {
     if URL_SAFE_NO_PAD.estimated_decoded_length(text.len()) > bytes.len() {
         return Err(Damaged);

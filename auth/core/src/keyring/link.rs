@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
+use foldhash::HashMap;
 use proto::id::AppId;
 use proto::keys::{LinkKeys, ResumeKey, TokenKey};
 use proto::time::Wall;
@@ -27,7 +28,7 @@ const RESUME_KEYS_MAX: usize = 1024;
 #[derive(Clone)]
 pub struct LinkKeyring {
     interval_s: u32,
-    tokens: BTreeMap<KeyName, mac::Key>,
+    tokens: HashMap<KeyName, mac::Key>,
     resumes: BTreeMap<(u32, u8), resume::Key>,
     /// The master that mints in an epoch: every link of the unit can open what it sealed.
     sealing: BTreeMap<u32, u8>,
@@ -45,7 +46,7 @@ impl LinkKeyring {
         check_count(keys.tokens.len(), TOKEN_KEYS_MAX)?;
         check_count(keys.resumes.len(), RESUME_KEYS_MAX)?;
         let tokens =
-            keys.tokens.iter().map(token_key).collect::<Result<BTreeMap<_, _>, KeyError>>()?;
+            keys.tokens.iter().map(token_key).collect::<Result<HashMap<_, _>, KeyError>>()?;
         let resumes =
             keys.resumes.iter().map(resume_key).collect::<Result<BTreeMap<_, _>, KeyError>>()?;
         let mut sealing = BTreeMap::new();
@@ -73,12 +74,10 @@ impl LinkKeyring {
     pub fn mint(&self, claims: &Claims) -> Result<String, NoKey> {
         let epoch = claims.iat_s / self.interval_s;
         let name = |kid| KeyName { epoch, kid, app: claims.app, link: claims.link };
-        let (name, mac) = self
-            .tokens
-            .range(name(0)..=name(u8::MAX))
-            .find(|(it, _)| it.app == claims.app && it.link == claims.link)
+        let (kid, mac) = (0..=u8::MAX)
+            .find_map(|kid| Some((kid, self.tokens.get(&name(kid))?)))
             .ok_or_else(|| self.why_none(&name(0)))?;
-        Ok(token::mint(claims, &token::Key { epoch, kid: name.kid, mac: mac.clone() }))
+        Ok(token::mint(claims, &token::Key { epoch, kid, mac: mac.clone() }))
     }
 
     /// The key that seals resume tickets now, if there is one.

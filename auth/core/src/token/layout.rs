@@ -8,9 +8,9 @@
 use proto::id::AppId;
 use proto::limits::TOKEN_BYTES_MAX;
 
-use super::{Claims, KeyName, TokenRefusal};
+use super::{Claims, TokenRefusal};
 use crate::mac::{self, MAC_BYTES};
-use crate::wire::{self, Damaged, NAMES_BYTES_MAX, Names, Reader};
+use crate::wire::{self, NAMES_BYTES_MAX, Reader};
 
 /// What every token begins with.
 pub(super) const PREFIX: &str = "dm1.";
@@ -44,24 +44,18 @@ impl Default for Space {
     }
 }
 
-/// A token taken apart. Nothing of it can be believed before its MAC is checked, and nothing is
-/// copied before.
+/// A token taken apart. Nothing of it can be believed before its MAC is checked.
 pub(super) struct Parts<'a> {
-    pub(super) alg: u8,
-    pub(super) name: KeyName,
-    flags: u8,
-    iat_s: u32,
-    ttl_s: u16,
-    caps: u16,
-    jti: [u8; 16],
-    names: Names<'a>,
+    pub(super) selector: Selector,
+    pub(super) claims: Claims,
     /// Domain and body.
     pub(super) message: &'a [u8],
-    pub(super) mac: [u8; MAC_BYTES],
+    pub(super) mac: &'a [u8; MAC_BYTES],
 }
 
 impl<'a> Parts<'a> {
     /// Reads the text: length, strict base64url, exact layout with nothing behind it.
+    #[inline(always)]
     pub(super) fn read(text: &str, space: &'a mut Space) -> Result<Self, TokenRefusal> {
         if text.len() > TOKEN_BYTES_MAX {
             return Err(TokenRefusal::TooLong { bytes: text.len() });
@@ -69,32 +63,31 @@ impl<'a> Parts<'a> {
         let encoded = text.strip_prefix(PREFIX).ok_or(TokenRefusal::Prefix)?;
         let raw = wire::decode(encoded, &mut space.0[DOMAIN.len()..]);
         let raw_bytes = raw.map_err(|_| TokenRefusal::Encoding)?.len();
-        let (message, mac) = space.0[..DOMAIN.len() + raw_bytes]
-            .split_last_chunk()
-            .filter(|(message, _)| message.len() >= DOMAIN.len())
-            .ok_or(TokenRefusal::Malformed)?;
-        let mut reader = Reader::new(&message[DOMAIN.len()..]);
-        let [version, alg, flags, kid] = reader.array()?;
-        if version != VERSION {
-            return Err(TokenRefusal::Version { version });
-        }
-        let app = AppId(u32::from_be_bytes(reader.array()?));
-        let epoch = u32::from_be_bytes(reader.array()?);
-        let iat_s = u32::from_be_bytes(reader.array()?);
-        let ttl_s = u16::from_be_bytes(reader.array()?);
-        let caps = u16::from_be_bytes(reader.array()?);
-        let name = KeyName { epoch, kid, app, link: reader.array()? };
-        let jti = reader.array()?;
-        let names = reader.names()?;
-        Ok(Self { alg, name, flags, iat_s, ttl_s, caps, jti, names, message, mac: *mac })
+        let signed = &space.0[..DOMAIN.len() + raw_bytes];
+        let (message, mac) = signed.split_last_chunk().ok_or(TokenRefusal::Malformed)?;
+        let body = message.get(DOMAIN.len()..).ok_or(TokenRefusal::Malformed)?;
+        let (selector, claims) = parse(body)?;
+        Ok(Self { selector, claims, message, mac })
     }
+}
 
-    /// What it says.
-    pub(super) fn claims(&self) -> Result<Claims, Damaged> {
-        let Self { name: KeyName { app, link, .. }, iat_s, ttl_s, flags, caps, jti, .. } = *self;
-        let (account, device, rooms) = self.names.parse()?;
-        Ok(Claims { app, link, iat_s, ttl_s, flags, caps, jti, account, device, rooms })
+#[inline(always)]
+fn parse(body: &[u8]) -> Result<(Selector, Claims), TokenRefusal> {
+    let mut reader = Reader::new(body);
+    let [version, alg, flags, kid] = reader.array()?;
+    if version != VERSION {
+        return Err(TokenRefusal::Version { version });
     }
+    let app = AppId(u32::from_be_bytes(reader.array()?));
+    let epoch = u32::from_be_bytes(reader.array()?);
+    let iat_s = u32::from_be_bytes(reader.array()?);
+    let ttl_s = u16::from_be_bytes(reader.array()?);
+    let caps = u16::from_be_bytes(reader.array()?);
+    let link = reader.array()?;
+    let jti = reader.array()?;
+    let (account, device, rooms) = reader.names()?;
+    let claims = Claims { app, link, iat_s, ttl_s, flags, caps, jti, account, device, rooms };
+    Ok((Selector { alg, kid, epoch }, claims))
 }
 
 /// A token that was read but not verified: good for explaining, never for deciding.
@@ -114,14 +107,8 @@ impl Unverified {
     /// Reads the text: length, strict base64url, exact layout with nothing behind it.
     pub fn read(text: &str) -> Result<Self, TokenRefusal> {
         let mut space = Space::default();
-        let parts = Parts::read(text, &mut space)?;
-        let KeyName { epoch, kid, .. } = parts.name;
-        Ok(Self {
-            selector: Selector { alg: parts.alg, kid, epoch },
-            claims: parts.claims()?,
-            body_bytes: parts.message.len() - DOMAIN.len(),
-            mac: parts.mac,
-        })
+        let Parts { selector, claims, message, mac } = Parts::read(text, &mut space)?;
+        Ok(Self { selector, claims, body_bytes: message.len() - DOMAIN.len(), mac: *mac })
     }
 }
 

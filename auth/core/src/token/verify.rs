@@ -1,6 +1,7 @@
 //! The order in which a token is checked. No remote call, and no field is believed before its MAC.
 
 use std::borrow::Cow;
+use std::hash::{Hash, Hasher};
 
 use proto::close::CloseCode;
 use proto::id::AppId;
@@ -9,7 +10,7 @@ use proto::policy::SKEW_S_MAX;
 use proto::time::Wall;
 
 use super::layout::{Parts, Space};
-use super::{Claims, TTL_S_MAX, flag};
+use super::{Claims, Selector, TTL_S_MAX, flag};
 use crate::derive::LinkId;
 use crate::mac;
 use crate::policy::Policies;
@@ -18,7 +19,7 @@ use crate::revocation::Revocations;
 use crate::wire::Damaged;
 
 /// Which key a token asks for.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct KeyName {
     /// Epoch.
     pub epoch: u32,
@@ -28,6 +29,15 @@ pub struct KeyName {
     pub app: AppId,
     /// Address.
     pub link: LinkId,
+}
+
+impl Hash for KeyName {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(u64::from(self.epoch) << 32 | u64::from(self.app.0));
+        state.write_u8(self.kid);
+        // Half of a link id, which is a hash, tells links apart.
+        state.write(&self.link[..8]);
+    }
 }
 
 /// Where keys are found: a link's own, or the masters that derive any.
@@ -232,11 +242,18 @@ pub fn verify<K: KeySource>(
     now: Wall,
 ) -> Result<Claims, TokenRefusal> {
     let mut space = Space::default();
-    let parts = Parts::read(text, &mut space)?;
-    check_mac(&parts, scope.keys)?;
-    let claims = parts.claims()?;
-    check_fields(&claims, parts.name.epoch, scope, now)?;
-    check_revocations(&claims, &parts.name, scope.revocations)?;
+    let Parts { selector, claims, message, mac } = Parts::read(text, &mut space)?;
+    let name =
+        KeyName { epoch: selector.epoch, kid: selector.kid, app: claims.app, link: claims.link };
+    let key = scope.keys.key(&name)?;
+    if key.alg().code() != selector.alg {
+        return Err(TokenRefusal::Alg { alg: selector.alg });
+    }
+    if !key.is_signed(message, mac) {
+        return Err(TokenRefusal::Mac);
+    }
+    check_fields(&claims, selector, scope, now)?;
+    check_revocations(&claims, selector, scope.revocations)?;
     if claims.has_flag(flag::SINGLE_USE) {
         // Whatever the policy's skew is, or becomes while the token lives.
         let end_s = u64::from(claims.iat_s) + u64::from(claims.ttl_s) + u64::from(SKEW_S_MAX);
@@ -248,20 +265,9 @@ pub fn verify<K: KeySource>(
     Ok(claims)
 }
 
-fn check_mac<K: KeySource>(parts: &Parts<'_>, keys: &K) -> Result<(), TokenRefusal> {
-    let key = keys.key(&parts.name)?;
-    if key.alg().code() != parts.alg {
-        return Err(TokenRefusal::Alg { alg: parts.alg });
-    }
-    if !key.is_signed(parts.message, &parts.mac) {
-        return Err(TokenRefusal::Mac);
-    }
-    Ok(())
-}
-
 fn check_fields<K: KeySource>(
     claims: &Claims,
-    named: u32,
+    selector: Selector,
     scope: &Scope<'_, K>,
     now: Wall,
 ) -> Result<(), TokenRefusal> {
@@ -269,8 +275,8 @@ fn check_fields<K: KeySource>(
         return Err(TokenRefusal::Elsewhere);
     }
     let minted = claims.iat_s / scope.keys.interval_s();
-    if minted != named {
-        return Err(TokenRefusal::EpochMismatch { minted, named });
+    if minted != selector.epoch {
+        return Err(TokenRefusal::EpochMismatch { minted, named: selector.epoch });
     }
     let skew_s = u64::from(scope.policies.of(claims.app, &claims.rooms).skew_s);
     let now_s = now.unix_s();
@@ -290,11 +296,12 @@ fn check_fields<K: KeySource>(
 
 fn check_revocations(
     claims: &Claims,
-    name: &KeyName,
+    selector: Selector,
     revocations: &Revocations,
 ) -> Result<(), TokenRefusal> {
-    if revocations.is_void(name.kid, name.epoch) {
-        return Err(TokenRefusal::Void { epoch: name.epoch, kid: name.kid });
+    let Selector { kid, epoch, .. } = selector;
+    if revocations.is_void(kid, epoch) {
+        return Err(TokenRefusal::Void { epoch, kid });
     }
     let issued = Wall(u64::from(claims.iat_s) * 1000);
     if revocations.is_kicked(claims.app, &claims.rooms, &claims.account, issued) {
