@@ -8,8 +8,11 @@
 //! what AES-GCM costs.
 //!
 //! The primitives are RustCrypto's (`sm2`, `sm3`, `sm4`, `aes-gcm`); rustls does the protocol and
-//! knows these code points as unknown numbers. They run in constant time by design, but nobody
-//! independent has audited the arithmetic of `sm2`. Certificates and keys come from [`certs`].
+//! knows these code points as unknown numbers. Certificates and keys come from [`certs`].
+//!
+//! What is weaker than in mode T: nobody independent has audited these primitives, and `sm4` looks
+//! bytes up in a table, so whoever shares the processor's cache might learn of a traffic key from
+//! its timing. Machines with neighbours that are not trusted should not serve this mode.
 
 pub mod certs;
 mod exchange;
