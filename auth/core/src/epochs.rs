@@ -241,13 +241,16 @@ impl Epochs {
 
     fn note_unneeded(&mut self, now: Now) {
         let Some((newest, older)) = self.kids.split_first() else { return };
-        let window = self.window(now.wall);
-        let names_newest =
-            |epoch| self.published.get(&epoch).is_some_and(|it| it.kids.contains(newest));
-        let is_settled = !self.drafts.keys().any(|it| window.contains(it))
-            && self.ahead(now.wall).all(names_newest);
-        let needed = || self.published.range(needed(now.wall, self.plan.interval_s));
-        let is_unneeded = |kid: &u8| is_settled && needed().all(|(_, it)| !it.kids.contains(kid));
+        let ahead = self.ahead(now.wall);
+        // Before that, an older master may be about to be added.
+        let is_settled = self.published.contains_key(ahead.start())
+            && self.published.range(ahead).all(|(_, it)| it.kids.contains(newest));
+        let needed = needed(now.wall, self.plan.interval_s);
+        let is_unneeded = |kid: &u8| {
+            let published = self.published.range(needed.clone()).map(|(_, it)| it);
+            let drafts = self.drafts.values().map(|it| &it.fact);
+            is_settled && published.chain(drafts).all(|it| !it.kids.contains(kid))
+        };
         self.unneeded.retain(|kid, _| older.contains(kid) && is_unneeded(kid));
         for &kid in older.iter().filter(|kid| is_unneeded(kid)) {
             self.unneeded.entry(kid).or_insert(now.mono);

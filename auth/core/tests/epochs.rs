@@ -13,7 +13,7 @@ const T: u32 = 600;
 const EPOCH: u32 = 2_975_000;
 
 #[test]
-fn nothing_is_drawn_before_everything_was_read() {
+fn only_the_leader_draws() {
     let mut world = World::new(&[1]);
 
     assert_eq!(world.tick(EPOCH, 0), []);
@@ -21,6 +21,135 @@ fn nothing_is_drawn_before_everything_was_read() {
     world.epochs.handle(&Input::Lead);
     let drawn: Vec<u32> = world.tick(EPOCH, 0).iter().map(|it| it.epoch).collect();
     assert_eq!(drawn, (EPOCH - 1..=EPOCH + 6).collect::<Vec<_>>());
+
+    world.epochs.handle(&Input::Follow);
+    world.mono += 1000;
+    assert_eq!(world.tick(EPOCH + 3, 0), []);
+}
+
+#[test]
+fn a_follower_puts_nothing_out_that_it_drafted_as_a_leader() {
+    let mut world = World::new(&[1]);
+    world.epochs.handle(&Input::Lead);
+    let now = world.now(EPOCH, 0);
+    world.epochs.tick(now, || Ok::<_, Infallible>([1; 32])).unwrap();
+
+    world.epochs.handle(&Input::Follow);
+
+    assert_eq!(world.epochs.poll(), None);
+}
+
+#[test]
+fn without_masters_nothing_is_drawn() {
+    let mut world = World::new(&[1]);
+    world.epochs.handle(&Input::Masters(&[]));
+    world.epochs.handle(&Input::Lead);
+
+    assert_eq!(world.tick(EPOCH, 0), []);
+}
+
+/// Compaction keeps the last fact of an epoch: it must be the one that counts.
+#[test]
+fn what_another_fact_hides_is_put_out_again() {
+    let mut world = World::new(&[1]);
+    world.epochs.handle(&Input::Lead);
+    let drawn = world.tick(EPOCH, 0);
+    drawn.iter().for_each(|it| world.epochs.handle(&Input::Fact(it)));
+    let other_random = EpochFact { random: "bb".repeat(32), ..drawn[3].clone() };
+    let other_alg = EpochFact { alg: 2, ..drawn[4].clone() };
+    let fewer_masters = EpochFact { kids: vec![], ..drawn[5].clone() };
+
+    for hiding in [&other_random, &other_alg, &fewer_masters] {
+        world.epochs.handle(&Input::Fact(hiding));
+    }
+
+    assert_eq!(world.tick(EPOCH, 1), drawn[3..=5]);
+    drawn[3..=5].iter().for_each(|it| world.epochs.handle(&Input::Fact(it)));
+    world.mono += 1000;
+    assert_eq!(world.tick(EPOCH, 2), []);
+}
+
+#[test]
+fn a_new_master_mints_where_links_have_half_an_epoch_and_is_a_reserve_before() {
+    for (second, first_minted) in [(0, EPOCH + 1), (300, EPOCH + 1), (301, EPOCH + 2)] {
+        let mut world = World::with_epochs(EPOCH);
+
+        world.epochs.handle(&Input::Masters(&[1, 0]));
+        let out = world.tick(EPOCH, second);
+
+        let kids: Vec<_> = out.iter().map(|it| (it.epoch, it.kids.clone())).collect();
+        let expected = |epoch| if epoch < first_minted { vec![0, 1] } else { vec![1, 0] };
+        assert_eq!(kids, (EPOCH..=EPOCH + 6).map(|it| (it, expected(it))).collect::<Vec<_>>());
+        let same = |it: &EpochFact| {
+            let before = world.log.get(&it.epoch).unwrap();
+            (&it.random, it.alg) == (&before.random, before.alg)
+        };
+        assert!(out.iter().all(same));
+    }
+}
+
+#[test]
+fn two_masters_at_once_are_both_added_and_nothing_is_added_twice() {
+    let mut world = World::with_epochs(EPOCH);
+
+    world.epochs.handle(&Input::Masters(&[2, 1, 0]));
+    let out = world.turn(EPOCH, 0);
+    let after = world.turn(EPOCH, 1);
+
+    assert_eq!(out[0].kids, [0, 2, 1]);
+    assert!(out[1..].iter().all(|it| it.kids == [2, 1, 0]));
+    assert_eq!(after, []);
+}
+
+#[test]
+fn epochs_drawn_later_name_the_newest_master_only() {
+    let mut world = World::with_epochs(EPOCH);
+    world.epochs.handle(&Input::Masters(&[1, 0]));
+    world.turn(EPOCH, 0);
+
+    let out = world.turn(EPOCH + 1, 0);
+
+    assert_eq!(
+        out.iter().map(|it| (it.epoch, it.kids.as_slice())).collect::<Vec<_>>(),
+        [(EPOCH + 7, [1].as_slice())]
+    );
+}
+
+#[test]
+fn a_master_retires_an_epoch_after_the_last_that_can_be_verified_with_it() {
+    let mut world = World::with_epochs(EPOCH);
+    world.epochs.handle(&Input::Masters(&[1, 0]));
+
+    for epoch in EPOCH..=EPOCH + 7 {
+        world.turn(epoch, 599);
+        assert!(world.retire().is_empty(), "{epoch}");
+    }
+    world.turn(EPOCH + 8, 0);
+    assert!(world.retire().is_empty());
+    world.mono += 599_999;
+    world.turn(EPOCH + 8, 599);
+    assert!(world.retire().is_empty());
+    world.mono += 1;
+    world.turn(EPOCH + 9, 0);
+
+    assert_eq!(world.retire(), vec![0_u8]);
+    assert!(world.retire().is_empty());
+}
+
+#[test]
+fn a_clock_that_jumps_and_comes_back_retires_nobody() {
+    let mut world = World::with_epochs(EPOCH);
+    world.epochs.handle(&Input::Masters(&[1, 0]));
+    world.turn(EPOCH, 0);
+
+    world.turn(EPOCH + 1000, 0);
+    world.mono += 300_000;
+    world.turn(EPOCH + 1000, 300);
+    world.turn(EPOCH, 300);
+    world.mono += 900_000;
+    world.turn(EPOCH, 301);
+
+    assert!(world.retire().is_empty());
 }
 
 #[test]
@@ -205,6 +334,7 @@ struct World {
     epochs: Epochs,
     mono: u64,
     draws: u8,
+    log: BTreeMap<u32, EpochFact>,
 }
 
 impl World {
@@ -212,7 +342,30 @@ impl World {
         let plan = Plan::new(T, algs, 6, 120).unwrap();
         let mut epochs = Epochs::new(plan);
         epochs.handle(&Input::Masters(&[0]));
-        Self { epochs, mono: 0, draws: 0 }
+        Self { epochs, mono: 0, draws: 0, log: BTreeMap::new() }
+    }
+
+    /// A leader whose epochs are published.
+    fn with_epochs(epoch: u32) -> Self {
+        let mut world = Self::new(&[1, 2, 3]);
+        world.epochs.handle(&Input::Lead);
+        world.turn(epoch, 0);
+        world
+    }
+
+    /// A tick, of which everything comes back from the bus.
+    fn turn(&mut self, epoch: u32, second: u32) -> Vec<EpochFact> {
+        let out = self.tick(epoch, second);
+        for fact in &out {
+            self.epochs.handle(&Input::Fact(fact));
+            self.log.insert(fact.epoch, fact.clone());
+        }
+        self.tick(epoch, second);
+        out
+    }
+
+    fn retire(&mut self) -> Vec<u8> {
+        self.epochs.retire(Mono(self.mono))
     }
 
     fn now(&self, epoch: u32, second: u32) -> Now {

@@ -59,6 +59,69 @@ fn the_newest_master_of_the_epoch_mints_and_the_older_still_verifies() {
 }
 
 #[test]
+fn an_epoch_may_gain_masters_and_changes_in_nothing_else() {
+    let mut keyring = keyring(&[1, 0]);
+    let now = at(EPOCH, 0);
+    keyring.handle(&fact(EPOCH), now).unwrap();
+
+    let more = EpochFact { kids: vec![1, 0], ..fact(EPOCH) };
+    assert_eq!(keyring.handle(&more, now), Ok(()));
+    let changed = Err(KeyError::Changed { epoch: EPOCH });
+    assert_eq!(keyring.handle(&fact(EPOCH), now), changed);
+    let random = EpochFact { random: "a6".repeat(32), ..more.clone() };
+    assert_eq!(keyring.handle(&random, now), changed);
+    assert_eq!(keyring.handle(&EpochFact { alg: 2, ..more.clone() }, now), changed);
+
+    assert_eq!(keyring.facts(), [more]);
+}
+
+#[test]
+fn a_void_master_mints_nothing_and_links_get_no_keys_of_it() {
+    let mut keyring = keyring(&[1, 0]);
+    let now = at(EPOCH, 0);
+    for epoch in EPOCH..=EPOCH + 2 {
+        keyring.handle(&EpochFact { kids: vec![0, 1], ..fact(epoch) }, now).unwrap();
+    }
+    keyring.handle(&fact(EPOCH + 3), now).unwrap();
+
+    keyring.revoke(0, EPOCH + 1, EPOCH + 3);
+
+    let kid = |epoch| keyring.minting_key(APP, &link_id("a:1"), epoch).map(|it| it.kid);
+    assert_eq!([EPOCH, EPOCH + 1, EPOCH + 2].map(kid), [Ok(0), Ok(1), Ok(1)]);
+    assert_eq!(kid(EPOCH + 3), Err(NoKey::Epoch { epoch: EPOCH + 3 }));
+    assert_eq!(keyring.horizon(now), Duration::from_secs(1800));
+    let needed = keyring.needed_at(now);
+    let keys = needed.link_keys(UnitId(1), &["a:1".to_owned()], &[APP]);
+    let named: Vec<_> = keys.tokens.iter().map(|it| (it.epoch, it.kid)).collect();
+    assert_eq!(named, [(EPOCH, 0), (EPOCH, 1), (EPOCH + 1, 1), (EPOCH + 2, 1)]);
+    assert_eq!(needed.link_keys_count(1, 1), 4);
+}
+
+#[test]
+fn masters_that_an_epoch_names_and_nobody_has_brought_are_missed() {
+    let mut keyring = keyring(&[0]);
+    let now = at(EPOCH, 0);
+    keyring.handle(&EpochFact { kids: vec![7], ..fact(EPOCH - 2) }, now).unwrap();
+    keyring.handle(&EpochFact { kids: vec![1, 0], ..fact(EPOCH) }, now).unwrap();
+
+    assert_eq!(keyring.missing_masters(now).into_iter().collect::<Vec<_>>(), [1]);
+    keyring.replace_masters(&masters(&[1, 0])).unwrap();
+    assert!(keyring.missing_masters(now).is_empty());
+}
+
+/// A link that has not fetched the new master yet must open what others seal.
+#[test]
+fn resume_tickets_are_sealed_with_the_master_that_mints() {
+    let mut keyring = keyring(&[2, 1, 0]);
+    let reserve = EpochFact { kids: vec![1, 2], ..fact(EPOCH) };
+    keyring.handle(&reserve, at(EPOCH, 0)).unwrap();
+
+    let sealing = format!("{:?}", link(&keyring).sealing_key(at(EPOCH, 0)));
+
+    assert!(sealing.contains("kid 1"), "{sealing}");
+}
+
+#[test]
 fn new_masters_serve_the_epochs_that_are_known() {
     let mut keyring = keyring(&[0]);
     keyring.handle(&EpochFact { kids: vec![1], ..fact(EPOCH) }, at(EPOCH, 0)).unwrap();
