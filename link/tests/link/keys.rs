@@ -1,5 +1,7 @@
 //! Keys: kept over a restart, running out, and good at every link of the unit.
 
+use std::time::Duration;
+
 use proto::close::CloseCode;
 use proto::control::Fact;
 use proto::frame::Credential;
@@ -49,7 +51,6 @@ async fn a_resume_ticket_is_good_at_another_link_until_a_kick() {
     let mut world = World::new().await;
     let mut here = world.connect("tcp").await;
     let login = here.login(&world.token("tcp", "alice", "r"), "r").await.ok();
-    drop(here);
 
     world.move_to_another_link().await;
     world.open_room("r").await;
@@ -60,7 +61,11 @@ async fn a_resume_ticket_is_good_at_another_link_until_a_kick() {
     let viewer = ViewerId::parse("alice").unwrap();
     let not_before = Wall(world.clock.wall().0 + 1000);
     world.tell(Fact::Kick { app: APP, room: room("r"), viewer, not_before }).await;
+    let told = world.clock.mono();
+    assert_eq!(here.closed().await, CloseCode::Kicked);
     assert_eq!(there.closed().await, CloseCode::Kicked);
+    let bites = world.clock.mono().since(told);
+    assert!(bites < Duration::from_secs(1), "it took {bites:?}");
     let mut again = world.connect("ws").await;
     assert_eq!(again.login_with(ticket, "r").await.code(), CloseCode::Kicked);
 }

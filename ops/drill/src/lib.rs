@@ -5,11 +5,14 @@
 //! free ports of loopback, takes about ten seconds, and ends by itself with one [`Line`].
 #![deny(missing_docs)]
 
+mod auth_away;
 mod bus_away;
 mod bus_busy;
 mod clock_step;
 mod drain;
+pub mod knock;
 pub mod line;
+mod link_clock;
 pub mod panics;
 pub mod probe;
 mod slow_reader;
@@ -37,6 +40,10 @@ pub enum Drill {
     BusAway,
     /// The servers' clock jumps forth and back
     ClockStep,
+    /// The clock of the link is wrong
+    LinkClock,
+    /// The auth service is killed, and stopped, for longer than its keys reach
+    AuthAway,
     /// A viewer stops reading
     SlowReader,
     /// The system is shut down during play, and started again on its data
@@ -45,8 +52,15 @@ pub enum Drill {
 
 impl Drill {
     /// All of them.
-    pub const ALL: &[Self] =
-        &[Self::BusBusy, Self::BusAway, Self::ClockStep, Self::SlowReader, Self::Drain];
+    pub const ALL: &[Self] = &[
+        Self::BusBusy,
+        Self::BusAway,
+        Self::ClockStep,
+        Self::LinkClock,
+        Self::AuthAway,
+        Self::SlowReader,
+        Self::Drain,
+    ];
 
     /// The name in its line and on the command line.
     #[must_use]
@@ -55,6 +69,8 @@ impl Drill {
             Self::BusBusy => "bus_busy",
             Self::BusAway => "bus_away",
             Self::ClockStep => "clock_step",
+            Self::LinkClock => "link_clock",
+            Self::AuthAway => "auth_away",
             Self::SlowReader => "slow_reader",
             Self::Drain => "drain",
         }
@@ -83,6 +99,8 @@ async fn act(drill: Drill, line: &mut Line) -> anyhow::Result<()> {
         Drill::BusBusy => bus_busy::run(folder.path(), line).await,
         Drill::BusAway => bus_away::run(folder.path(), line).await,
         Drill::ClockStep => clock_step::run(folder.path(), line).await,
+        Drill::LinkClock => link_clock::run(folder.path(), line).await,
+        Drill::AuthAway => auth_away::run(folder.path(), line).await,
         Drill::SlowReader => slow_reader::run(folder.path(), line).await,
         Drill::Drain => drain::run(folder.path(), line).await,
     }

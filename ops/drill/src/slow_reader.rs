@@ -6,16 +6,16 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
 use kit::meter::list;
 use proto::address::Transport;
 use proto::close::CloseCode;
 use proto::control::RoomSettings;
-use proto::frame::{self, Credential, Downlink, Join};
+use proto::frame::Downlink;
 use proto::id::ViewerId;
 use sdk::raw::Raw;
 use tokio::time::timeout;
 
+use crate::knock::knock;
 use crate::line::Line;
 use crate::stage::{Stage, settings, steady};
 
@@ -33,7 +33,7 @@ const GRAPHEMES: usize = 100;
 const PLAY: Duration = Duration::from_secs(7);
 /// The other viewers get an item within this time: a flush and a busy machine.
 const PUSH_P99_MS_MAX: u64 = 1000;
-/// One step of the connection by hand.
+/// The sockets are read out within this time.
 const STEP_MAX: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(folder: &Path, line: &mut Line) -> anyhow::Result<()> {
@@ -70,14 +70,7 @@ pub(crate) async fn run(folder: &Path, line: &mut Line) -> anyhow::Result<()> {
 /// Logs in by hand, and reads no further than that.
 async fn enter(stage: &Stage) -> anyhow::Result<Raw> {
     let offer = stage.offer(&ViewerId::parse("slow")?, Transport::Tcp).await?;
-    let mut raw = sdk::raw::connect(&offer.address, None, STEP_MAX).await?;
-    let join = Join { room: stage.room.clone(), path: frame::Path::Push, resume: None };
-    raw.login(Credential::Token(offer.token), None, vec![join]).await?;
-    let welcome = raw.recv().await.context("Hello was not answered")?;
-    ensure!(matches!(welcome, Downlink::Welcome(_)), "Hello was answered: {welcome:?}");
-    let in_or_not = raw.recv().await.context("the login was not answered")?;
-    ensure!(matches!(in_or_not, Downlink::LoginOk(_)), "the login was answered: {in_or_not:?}");
-    Ok(raw)
+    Ok(knock(&offer, &stage.room).await?.0)
 }
 
 /// What the link said to the viewer in the end.

@@ -19,7 +19,9 @@ use proto::item::Style;
 use sdk::segments::FetchError;
 use stack::crowd::{Crowd, Plan, signer, ticket_source};
 use stack::replay::{Comment, Script};
-use stack::{Addrs, Bus, BusFault, Business, Config, FaultyBus, Identity, Stack, Trust};
+use stack::{
+    Addrs, AuthSwitch, Bus, BusFault, Business, Clocks, Config, FaultyBus, Identity, Stack, Trust,
+};
 use tokio_util::sync::CancellationToken;
 
 /// The script that crowds play: comments of a hundred seconds.
@@ -38,8 +40,10 @@ const LOOK: Duration = Duration::from_millis(20);
 /// A running system with one room.
 #[derive(Debug)]
 pub struct Stage {
-    /// The services' clock; stepping it steps all of them.
+    /// The services' clock; stepping it steps all of them, unless the link has its own.
     pub clock: Clock,
+    /// Ends, stops and starts the auth service.
+    pub auth: AuthSwitch,
     /// The room.
     pub room: RoomId,
     /// The business server's hand.
@@ -52,7 +56,8 @@ pub struct Stage {
     pub meter: Meter,
     /// The viewers' HTTP client.
     pub http: reqwest::Client,
-    health: Health,
+    /// What the services say of themselves.
+    pub health: Health,
     faulty: Arc<FaultyBus>,
     /// The bus behind the faults: what it holds is what happened.
     bus: Arc<dyn Bus>,
@@ -85,9 +90,24 @@ impl Stage {
         settings: &RoomSettings,
         adjust: impl FnOnce(&mut Config),
     ) -> anyhow::Result<Self> {
+        Self::open_with(folder, seed, settings, Clock::system(), adjust).await
+    }
+
+    /// As [`Stage::open`], with clocks of their own for single services.
+    ///
+    /// # Errors
+    /// As [`Stage::open`].
+    pub async fn open_with(
+        folder: &Path,
+        seed: u64,
+        settings: &RoomSettings,
+        clocks: impl Into<Clocks>,
+        adjust: impl FnOnce(&mut Config),
+    ) -> anyhow::Result<Self> {
         let mut config = Config::demo(folder);
         adjust(&mut config);
-        let clock = Clock::system();
+        let clocks = clocks.into();
+        let clock = clocks.all.clone();
         let wrapped = Arc::new(OnceLock::new());
         let keep = Arc::clone(&wrapped);
         let wrap = move |bus: Arc<dyn Bus>| -> Arc<dyn Bus> {
@@ -96,17 +116,19 @@ impl Stage {
             keep.get_or_init(|| (bus, faulty));
             outer
         };
-        let stack = Box::pin(Stack::bind_with(config, clock.clone(), seed, wrap)).await?;
+        let stack = Box::pin(Stack::bind_with(config, clocks, seed, wrap)).await?;
         let (bus, faulty) = wrapped.get().cloned().context("the bus was not wrapped")?;
         let (addrs, identity) = (stack.addrs().clone(), stack.identity().clone());
         let (trust, shared) = (stack.trust().clone(), stack.shared().clone());
         let http = sdk::http::client(&trust.tls)?;
         let business = Business::new(http.clone(), addrs.api.clone(), identity.api_key.clone());
+        let auth = stack.auth_switch();
         let stop = CancellationToken::new();
         let mut services = Tasks::default();
         services.spawn("stack", Box::pin(stack.run(stop.clone())));
         let stage = Self {
             clock,
+            auth,
             room: RoomId::parse(ROOM)?,
             business,
             addrs,

@@ -1,10 +1,10 @@
-//! A business server's hand on the API: rooms, notices, gifts. By real HTTP.
+//! A business server's hand on the API: rooms, notices, gifts, kicks. By real HTTP.
 
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use proto::control::RoomSettings;
-use proto::id::{ItemId, RoomId};
+use proto::id::{ItemId, RoomId, ViewerId};
 use reqwest::{RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 
@@ -74,6 +74,16 @@ impl Business {
         let url = format!("{}/v1/rooms/{room}/notices", self.api);
         let request = self.http.post(url).header("Idempotency-Key", key);
         item(&self.send(request.json(&json!({ "text": text }))).await?)
+    }
+
+    /// Ends a viewer's sessions in a room, and refuses what was issued for new ones before.
+    ///
+    /// # Errors
+    /// As [`Business::create_room`].
+    pub async fn kick(&self, room: &RoomId, viewer: &ViewerId) -> anyhow::Result<()> {
+        let url = format!("{}/v1/rooms/{room}/kicks", self.api);
+        self.send(self.http.post(url).json(&json!({ "viewer": viewer }))).await?;
+        Ok(())
     }
 
     async fn send(&self, request: RequestBuilder) -> anyhow::Result<Value> {

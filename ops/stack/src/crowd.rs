@@ -352,7 +352,7 @@ pub fn ticket_source(
     account: &ViewerId,
     room: &RoomId,
     clock: &Clock,
-) -> impl Fn() -> String + Send + Sync + 'static {
+) -> impl Fn() -> String + Send + Sync + use<> {
     let (signer, clock, app) = (Arc::clone(signer), clock.clone(), app.id);
     let (account, room) = (account.clone(), room.clone());
     move || {

@@ -5,6 +5,7 @@
 //! SDKs and sockets, and keeps books on every item.
 #![deny(missing_docs)]
 
+mod apart;
 mod business;
 mod config;
 pub mod crowd;
@@ -13,6 +14,7 @@ pub mod page;
 pub mod replay;
 mod stack;
 
+pub use apart::{AuthSwitch, Clocks, Power};
 pub use bus::{Bus, Fault as BusFault, FaultyBus};
 pub use business::{Business, Gift};
 pub use config::{Admin, Config, DATA, Log, Page};

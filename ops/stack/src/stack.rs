@@ -8,9 +8,11 @@ use std::time::Duration;
 use anyhow::Context;
 use auth_core::app::App;
 use auth_core::node::NodeSecret;
+use auth_core::policy::Policies;
 use broadcaster::store::{Directory, SegmentStore};
 use bus::{Bus, MemoryBus, Publish, PublishError};
 use channel::{ClientTls, DevCerts, ServerTls};
+use futures_util::FutureExt;
 use kit::clock::Clock;
 use kit::health::Health;
 use kit::http::{Plain, Server};
@@ -25,6 +27,7 @@ use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::apart::{Auth, AuthSwitch, Clocks};
 use crate::config::Config;
 use crate::identity::Identity;
 
@@ -42,7 +45,7 @@ pub struct Stack {
     parts: Shared,
     identity: Identity,
     trust: Trust,
-    auth: auth::Service,
+    auth: Auth,
     gslb: gslb::Service,
     chatserver: chatserver::Service,
     broadcaster: broadcaster::Service,
@@ -118,17 +121,18 @@ impl Stack {
         Box::pin(Self::bind_with(config, clock, seed, |bus| bus)).await
     }
 
-    /// As [`Stack::bind`], with `wrap` put round the bus that all services share: drills put a
-    /// fault there.
+    /// As [`Stack::bind`], with `wrap` put round the bus that all services share, and with a clock
+    /// of its own for the link where `clocks` has one: drills put a fault there.
     ///
     /// # Errors
     /// As [`Stack::bind`].
     pub async fn bind_with(
         mut config: Config,
-        clock: Clock,
+        clocks: impl Into<Clocks>,
         seed: u64,
         wrap: impl FnOnce(Arc<dyn Bus>) -> Arc<dyn Bus>,
     ) -> anyhow::Result<Self> {
+        let Clocks { all: clock, link: link_clock } = clocks.into();
         std::fs::create_dir_all(&config.data)
             .with_context(|| format!("cannot make the folder {}", config.data.display()))?;
         let identity = Identity::load_or_create(&config.data)?;
@@ -146,7 +150,7 @@ impl Stack {
 
         let tls = certs.server(&[b"h2", b"http/1.1"])?;
         let auth = bind_auth(&config, &parts, Arc::clone(&apps), Arc::clone(&nodes), tls).await?;
-        let auth_url = format!("https://{}", auth.addr());
+        let auth_url = format!("https://{}", auth.service.addr());
         config.gslb.auth_url.clone_from(&auth_url);
         config.link.auth_url.clone_from(&auth_url);
 
@@ -173,14 +177,16 @@ impl Stack {
         let link = link::Service::bind(
             config.link.clone(),
             link::Parts {
-                clock: parts.clock.clone(),
+                clock: link_clock,
                 meter: parts.meter.clone(),
                 health: parts.health.clone(),
                 seed: derive(seed, "link"),
                 global_bus: Arc::clone(&parts.bus),
                 unit_bus: Arc::clone(&parts.bus),
+                policies: Policies::new(&config.app),
                 auth_tls: trust.tls.clone(),
                 tls: Some(certs.server(&[])?),
+                national: None,
             },
         )
         .await?;
@@ -218,6 +224,12 @@ impl Stack {
     #[must_use]
     pub const fn trust(&self) -> &Trust {
         &self.trust
+    }
+
+    /// Ends, stops and starts the auth service while the rest goes on.
+    #[must_use]
+    pub fn auth_switch(&self) -> AuthSwitch {
+        self.auth.switch.clone()
     }
 
     /// Serves until `shutdown`, then drains: first the links, last the auth service, so that what
@@ -294,17 +306,24 @@ async fn bind_auth(
     apps: Arc<[App]>,
     nodes: Arc<[NodeSecret]>,
     tls: ServerTls,
-) -> anyhow::Result<auth::Service> {
-    let parts = auth::Parts {
-        clock: parts.clock.clone(),
-        meter: parts.meter.clone(),
-        health: parts.health.clone(),
-        global_bus: Arc::clone(&parts.bus),
-        nodes,
-        apps,
-        tls: Some(tls),
+) -> anyhow::Result<Auth> {
+    let (mut config, parts) = (config.auth.clone(), parts.clone());
+    let bind = move |config: auth::Config| {
+        let parts = auth::Parts {
+            clock: parts.clock.clone(),
+            meter: parts.meter.clone(),
+            health: parts.health.clone(),
+            global_bus: Arc::clone(&parts.bus),
+            nodes: Arc::clone(&nodes),
+            apps: Arc::clone(&apps),
+            tls: Some(tls.clone()),
+        };
+        auth::Service::bind(config, parts)
     };
-    auth::Service::bind(config.auth.clone(), parts).await
+    let service = bind(config.clone()).await?;
+    config.listen = service.addr();
+    let again = Box::new(move || bind(config.clone()).boxed());
+    Ok(Auth { service, again, switch: AuthSwitch::default() })
 }
 
 async fn bind_chatserver(
