@@ -51,17 +51,19 @@ close_codes! {
     Unavailable = 3007, "unavailable";
     /// The token is over; the answer carries the server's time.
     TokenExpired = 3008, "token_expired";
-    /// No key for the token's epoch yet or any more.
+    /// The epoch of the token was declared void: a new token is of another key.
     TokenEpoch = 3009, "token_epoch";
-    /// The token is for another address.
+    /// The token is for another address of this node.
     TokenElsewhere = 3010, "token_elsewhere";
     /// The single-use token was used before.
     TokenReplayed = 3011, "token_replayed";
     /// Moved to another node by an operator.
     Moved = 3012, "moved";
+    /// Not a token of ours, or none that can be checked here and now: ask for a new one. The one
+    /// answer to everything that fails before the MAC is known to be right, so that a forger learns
+    /// nothing from it.
+    TokenInvalid = 3013, "token_invalid";
 
-    /// The token is not a token, or its MAC is wrong.
-    TokenInvalid = 3500, "token_invalid";
     /// Kicked by a moderator.
     Kicked = 3501, "kicked";
     /// The same viewer came in with another device.

@@ -136,12 +136,15 @@ pub enum ResumeRefusal {
 }
 
 impl ResumeRefusal {
-    /// What the client is told: with any retryable code it asks `enter` for a token.
+    /// What the client is told, one code for all that fails up to the seal: with any retryable code
+    /// it asks `enter` for a token.
     #[must_use]
     pub const fn close_code(self) -> CloseCode {
         match self {
-            Self::TooLong { .. } | Self::Malformed | Self::Seal => CloseCode::TokenInvalid,
-            Self::NoKey { .. } | Self::Void { .. } => CloseCode::TokenEpoch,
+            Self::TooLong { .. } | Self::Malformed | Self::NoKey { .. } | Self::Seal => {
+                CloseCode::TokenInvalid
+            }
+            Self::Void { .. } => CloseCode::TokenEpoch,
             Self::Early { .. } | Self::Expired { .. } => CloseCode::TokenExpired,
             Self::Revoked => CloseCode::Kicked,
         }

@@ -140,7 +140,7 @@ impl Conversation {
     }
 
     fn retry_after_ms(&self, code: CloseCode) -> u32 {
-        let later = [CloseCode::TokenEpoch, CloseCode::Unavailable];
+        let later = [CloseCode::TokenInvalid, CloseCode::TokenEpoch, CloseCode::Unavailable];
         if code == CloseCode::Draining {
             self.node.draw_ms(0, self.node.config.drain_ms)
         } else if code == CloseCode::Full {

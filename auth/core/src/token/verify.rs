@@ -181,7 +181,7 @@ impl From<Damaged> for TokenRefusal {
 }
 
 impl TokenRefusal {
-    /// What the client is told.
+    /// What the client is told: one code for all that fails up to the MAC.
     #[must_use]
     pub const fn close_code(self) -> CloseCode {
         match self {
@@ -190,16 +190,14 @@ impl TokenRefusal {
             | Self::Encoding
             | Self::Malformed
             | Self::Version { .. }
-            | Self::NoKey(NoKey::App { .. })
+            | Self::NoKey(_)
             | Self::Alg { .. }
             | Self::Mac
             | Self::EpochMismatch { .. }
             | Self::TtlTooLong { .. } => CloseCode::TokenInvalid,
-            Self::NoKey(NoKey::Epoch { .. } | NoKey::Master { .. }) | Self::Void { .. } => {
-                CloseCode::TokenEpoch
-            }
-            Self::NoKey(NoKey::Link) | Self::Elsewhere => CloseCode::TokenElsewhere,
+            Self::Elsewhere => CloseCode::TokenElsewhere,
             Self::Early { .. } | Self::Expired { .. } => CloseCode::TokenExpired,
+            Self::Void { .. } => CloseCode::TokenEpoch,
             Self::Revoked => CloseCode::Kicked,
             Self::Replayed => CloseCode::TokenReplayed,
             Self::ReplaysFull => CloseCode::Full,

@@ -59,7 +59,7 @@ async fn attack_with_tokens(site: &Site, address: &Address) {
         (good.replacen("dm1", "dm2", 1), CloseCode::TokenInvalid),
         (site.token(&here, "mallory", 91), CloseCode::TokenExpired),
         (site.token(elsewhere, "mallory", 0), CloseCode::TokenElsewhere),
-        (site.token("link-07.example:443", "mallory", 0), CloseCode::TokenElsewhere),
+        (site.token("link-07.example:443", "mallory", 0), CloseCode::TokenInvalid),
     ] {
         let mut raw = connect(site, address).await;
         login(site, &mut raw, &token).await;
