@@ -8,17 +8,20 @@ use proto::address::Address;
 use proto::close::CloseCode;
 use proto::decode::DecodeError;
 use proto::enter::{Client, EnterRequest, EnterResponse, Problem};
-use proto::frame::{Close, Credential, Downlink, Join, LoginOk, Refused, Welcome};
+use proto::frame::{Close, Credential, Downlink, Join, LoginOk, Refused, Uplink, Welcome};
 use proto::time::{Mono, Wall};
 use tokio::time::timeout;
 
 use crate::enter::{EnterError, enter, is_final};
-use crate::options::Options;
+use crate::hello::{self, Disagreement};
+use crate::options::{Entry, Options};
 use crate::raw;
 use crate::wire::{Wire, WireError};
 
 /// Addresses tried with a resume ticket before `enter` is asked.
 const RESUME_ADDRESSES_MAX: usize = 2;
+/// Times that `enter` is asked in one attempt, if links find its tokens too old or used.
+const ENTERS_MAX: usize = 2;
 /// How long a resume ticket is worth trying; links take it for 10 minutes.
 const RESUME_AGE_MAX: Duration = Duration::from_secs(590);
 
@@ -82,6 +85,8 @@ enum LoginError {
     Decode(#[from] DecodeError),
     #[error("a frame came at the wrong time")]
     Unexpected,
+    #[error("the answer to Hello does not keep to it")]
+    Disagreement(#[from] Disagreement),
     #[error("the link did not prove that it saw the same offer")]
     Confirm,
 }
@@ -119,15 +124,33 @@ async fn attempt_all(
                 return Err(setback);
             }
         }
-        setback = Setback::default();
     }
+    for _ in 0..ENTERS_MAX {
+        setback = match enter_once(options, &plan, learned).await {
+            Ok(established) => return Ok(established),
+            Err(setback) => setback,
+        };
+        // Tokens that were too old, as after a device slept, are no reason to wait for new ones.
+        if setback.is_final() || !setback.code.is_some_and(is_about_credential) {
+            break;
+        }
+    }
+    Err(setback)
+}
+
+/// Asks `enter`, and tries its addresses in order.
+async fn enter_once(
+    options: &Options,
+    plan: &Plan,
+    learned: &mut Learned,
+) -> Result<Established, Setback> {
     let entered = ask(options, learned).await?;
-    setback.is_read_only = entered.addresses.is_empty();
+    let mut setback = Setback { is_read_only: entered.addresses.is_empty(), ..Setback::default() };
     let offers = entered.addresses.clone();
     learned.entered = Some(entered);
     for offer in offers.into_iter().filter(|it| options.speaks(it.address.transport)) {
         let credential = Credential::Token(offer.token);
-        match log_in(options, &plan, &offer.address, credential, learned).await {
+        match log_in(options, plan, &offer.address, credential, learned).await {
             Ok(established) => return Ok(established),
             Err(error) => setback.note(&offer.address, &error),
         }
@@ -149,6 +172,7 @@ impl Setback {
             | LoginError::Deadline(_)
             | LoginError::Decode(_)
             | LoginError::Unexpected
+            | LoginError::Disagreement(_)
             | LoginError::Confirm => (None, 0),
         };
         self.code = code.or(self.code);
@@ -176,19 +200,27 @@ const fn is_about_credential(code: CloseCode) -> bool {
 /// The question to `enter`.
 ///
 /// # Errors
-/// When there is no ticket.
+/// When the source of tickets gives none.
 pub(crate) async fn request(
     options: &Options,
     renew: Option<String>,
 ) -> anyhow::Result<EnterRequest> {
-    let asked = timeout(options.waits.enter, options.ticket.ticket()).await;
-    let ticket = asked.context("no ticket in time")?.context("no ticket")?;
     let client = Client {
         device: options.device.as_ref().map(ToString::to_string),
         transports: options.transports.clone(),
         ip: None,
     };
-    Ok(EnterRequest { ticket, client, renew, ..EnterRequest::default() })
+    let request = EnterRequest { client, renew, ..EnterRequest::default() };
+    match &options.entry {
+        Entry::Ticket(source) => {
+            let asked = timeout(options.waits.enter, source.ticket()).await;
+            let ticket = asked.context("no ticket in time")?.context("no ticket")?;
+            Ok(EnterRequest { ticket, ..request })
+        }
+        Entry::NoTicket { app, room } => {
+            Ok(EnterRequest { app: Some(*app), room: Some(room.clone()), ..request })
+        }
+    }
 }
 
 async fn ask(options: &Options, learned: &mut Learned) -> Result<EnterResponse, Setback> {
@@ -226,12 +258,15 @@ async fn log_in(
     learned: &mut Learned,
 ) -> Result<Established, LoginError> {
     let waits = options.waits;
-    let mut wire = Wire::connect(address, options.tls.as_ref(), waits.connect).await?;
-    let hello = raw::hello(plan.nonce).encode();
+    let tls = options.tls(address.transport);
+    let mut wire = Wire::connect(address, tls, waits.connect).await?;
+    let offer = hello::hello(wire.suites(), plan.nonce);
+    let hello = Uplink::Hello(offer.clone()).encode();
     let joins = plan.joins.clone();
     let login = raw::login(&wire, &hello, credential, options.device.clone(), joins);
     wire.send(hello.clone(), waits.write).await?;
     wire.send(login, waits.write).await?;
+    let heard_before = learned.samples.len();
     let answered = timeout(waits.login, async {
         let welcome_frame = wire.recv().await?;
         let received = options.clock.mono();
@@ -239,6 +274,7 @@ async fn log_in(
         let Downlink::Welcome(welcome) = frame else {
             return Err(refused(frame, received, learned));
         };
+        hello::check(&offer, &welcome)?;
         learned.samples.push((welcome.server_ms, received));
         let frame = Downlink::decode(&wire.recv().await?)?;
         let Downlink::LoginOk(login_ok) = frame else {
@@ -246,8 +282,13 @@ async fn log_in(
         };
         Ok((welcome_frame, welcome, login_ok))
     });
-    let (welcome_frame, welcome, login_ok) =
-        answered.await.map_err(|_| LoginError::Deadline(waits.login))??;
+    let answered = answered.await.map_err(|_| LoginError::Deadline(waits.login))?;
+    if let Err(LoginError::Refused(Refused { code: CloseCode::TokenExpired, .. })) = answered {
+        // Either its clock or that of `enter` is wrong, and tokens are made by the latter's. If
+        // time passed unnoticed here, the next answer of `enter` says so.
+        learned.samples.truncate(heard_before);
+    }
+    let (welcome_frame, welcome, login_ok) = answered?;
     if let Some(exporter) = wire.bound() {
         let expected = channel::confirm(&exporter, &hello, &welcome_frame);
         if login_ok.confirm != Some(expected) {

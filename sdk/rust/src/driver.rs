@@ -264,6 +264,7 @@ impl Driver {
                     | WireError::FrameBytes(_)
                     | WireError::Transport(_)
                     | WireError::Host
+                    | WireError::Unpinned(_)
                     | WireError::Io(_)
                     | WireError::WebSocket(_) => None,
                 };

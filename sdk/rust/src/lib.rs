@@ -15,6 +15,7 @@ mod connect;
 mod driver;
 pub mod enter;
 pub mod event;
+pub mod hello;
 pub mod http;
 pub mod options;
 pub mod raw;
@@ -22,7 +23,8 @@ pub mod segments;
 mod session;
 pub mod wire;
 
+pub use channel::{ClientTls, Pin, Pins};
 pub use client::{Client, Events, SendRefusal};
 pub use event::{End, Event};
-pub use options::{Options, TicketSource};
+pub use options::{Entry, Options, TicketSource};
 pub use sdk_core as core;

@@ -9,7 +9,7 @@ use kit::clock::Clock;
 use proto::address::Transport;
 use proto::frame::Path;
 use proto::head::Tier;
-use proto::id::{DeviceId, RoomId};
+use proto::id::{AppId, DeviceId, RoomId};
 
 /// Gives tickets: asked each time before the client enters.
 ///
@@ -31,13 +31,44 @@ impl<F: Fn() -> String + Send + Sync> TicketSource for F {
     }
 }
 
+/// What a client enters with.
+#[derive(Clone)]
+pub enum Entry {
+    /// A ticket of the business server.
+    Ticket(Arc<dyn TicketSource>),
+    /// Nothing: a room whose policy lets viewers in without a ticket, and no other room. The client
+    /// has a passing account, which it loses when its session's life is over: it comes back as
+    /// another then, and a comment under way at that moment may be shown twice.
+    NoTicket {
+        /// Whose room.
+        app: AppId,
+        /// Which.
+        room: RoomId,
+    },
+}
+
+impl std::fmt::Debug for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Ticket(_) => f.write_str("Ticket(…)"),
+            Self::NoTicket { app, room } => write!(f, "NoTicket({app}, {room})"),
+        }
+    }
+}
+
+impl<T: TicketSource + 'static> From<Arc<T>> for Entry {
+    fn from(source: Arc<T>) -> Self {
+        Self::Ticket(source)
+    }
+}
+
 /// What a client is told at its start.
 #[derive(Clone)]
 pub struct Options {
     /// Address of `enter`, such as `https://enter.example/v1/enter`.
     pub enter_url: String,
-    /// Where tickets come from.
-    pub ticket: Arc<dyn TicketSource>,
+    /// What the client enters with.
+    pub entry: Entry,
     /// Rooms to be in, and how their items should come; at most
     /// [`proto::limits::ROOMS_PER_SESSION_MAX`].
     pub rooms: Vec<(RoomId, Path)>,
@@ -45,8 +76,12 @@ pub struct Options {
     pub transports: Vec<Transport>,
     /// The device's name, bound into the token.
     pub device: Option<DeviceId>,
-    /// Whom links are believed by; without it only plain transports are used.
+    /// Whom to believe that it is a link, over `tls` and `wss`; without it these are not used.
+    /// [`ClientTls::pinned`] believes known keys only.
     pub tls: Option<ClientTls>,
+    /// The same over `national`, from [`ClientTls::national`]. A viewer who must use the national
+    /// suites sets this, allows [`Transport::National`] alone, and nothing else is offered.
+    pub national: Option<ClientTls>,
     /// For `enter` and segments; share one among many clients. See [`crate::http::client`].
     pub http: reqwest::Client,
     /// How much of each segment is wanted.
@@ -66,18 +101,19 @@ impl Options {
     #[must_use]
     pub fn new(
         enter_url: String,
-        ticket: Arc<dyn TicketSource>,
+        entry: impl Into<Entry>,
         http: reqwest::Client,
         clock: Clock,
         seed: u64,
     ) -> Self {
         Self {
             enter_url,
-            ticket,
+            entry: entry.into(),
             rooms: Vec::new(),
             transports: vec![Transport::Tls, Transport::Wss, Transport::Tcp, Transport::Ws],
             device: None,
             tls: None,
+            national: None,
             http,
             tier: Tier::Full,
             clock,
@@ -89,12 +125,21 @@ impl Options {
 
     /// Whether an address of this kind can be used.
     pub(crate) fn speaks(&self, transport: Transport) -> bool {
-        let is_secret = match transport {
-            Transport::Tls | Transport::Wss => true,
-            Transport::Tcp | Transport::Ws => false,
-            Transport::Quic | Transport::National => return false,
+        let is_spoken = match transport {
+            Transport::Tls | Transport::Wss | Transport::National => self.tls(transport).is_some(),
+            Transport::Tcp | Transport::Ws => true,
+            Transport::Quic => false,
         };
-        self.transports.contains(&transport) && (self.tls.is_some() || !is_secret)
+        is_spoken && self.transports.contains(&transport)
+    }
+
+    /// Whom to believe over a transport.
+    pub(crate) const fn tls(&self, transport: Transport) -> Option<&ClientTls> {
+        match transport {
+            Transport::National => self.national.as_ref(),
+            Transport::Tls | Transport::Wss => self.tls.as_ref(),
+            Transport::Tcp | Transport::Ws | Transport::Quic => None,
+        }
     }
 }
 
@@ -102,6 +147,7 @@ impl std::fmt::Debug for Options {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Options")
             .field("enter_url", &self.enter_url)
+            .field("entry", &self.entry)
             .field("rooms", &self.rooms)
             .field("transports", &self.transports)
             .field("seed", &self.seed)

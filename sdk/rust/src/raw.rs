@@ -9,10 +9,11 @@ use bytes::Bytes;
 use channel::ClientTls;
 use proto::address::Address;
 use proto::decode::DecodeError;
-use proto::frame::{Credential, Downlink, Hello, Join, Login, PROTO_VERSION, Uplink};
+use proto::frame::{Credential, Downlink, Join, Login, Uplink};
 use proto::id::DeviceId;
 use tokio::time::timeout;
 
+use crate::hello::hello;
 use crate::wire::{Wire, WireError};
 
 /// Why a connection by hand gave no frame.
@@ -97,7 +98,7 @@ impl Raw {
         device: Option<DeviceId>,
         joins: Vec<Join>,
     ) -> Result<(), WireError> {
-        let hello = hello(1).encode();
+        let hello = Uplink::Hello(hello(self.wire.suites(), 1)).encode();
         let login = login(&self.wire, &hello, credential, device, joins);
         self.wire.send(hello, self.deadline).await?;
         self.wire.send(login, self.deadline).await
@@ -108,20 +109,6 @@ impl Raw {
     pub const fn exporter(&self) -> Option<[u8; 32]> {
         self.wire.exporter()
     }
-}
-
-/// What this SDK can.
-#[must_use]
-pub fn hello(nonce: u64) -> Uplink {
-    Uplink::Hello(Hello {
-        sdk: "barrage-rust".to_owned(),
-        sdk_version: env!("CARGO_PKG_VERSION").to_owned(),
-        proto_min: PROTO_VERSION,
-        proto_max: PROTO_VERSION,
-        suites: Vec::new(),
-        codecs: Vec::new(),
-        nonce,
-    })
 }
 
 /// The frame of a login, bound to the connection where the connection allows it.

@@ -1,15 +1,16 @@
-//! A connection to a link: frames in, frames out, over TCP, TLS and WebSocket.
+//! A connection to a link: frames in, frames out, over TCP, TLS of both modes and WebSocket.
 
 use std::io;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
-use channel::ClientTls;
+use channel::{ClientTls, Unpinned};
 use futures_util::{SinkExt, StreamExt};
 use proto::address::{Address, Transport};
 use proto::close::CloseCode;
 use proto::frame::prefixed;
 use proto::limits::{DOWNLINK_FRAME_BYTES_MAX, UPLINK_FRAME_BYTES_MAX};
+use proto::suite::Suite;
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -44,6 +45,9 @@ pub enum WireError {
     /// The host is not a name that a certificate could be for.
     #[error("the host is not a name")]
     Host,
+    /// The link's certificate is good, and its key is not a pinned one.
+    #[error(transparent)]
+    Unpinned(Unpinned),
     /// The socket failed.
     #[error("the socket failed")]
     Io(#[from] io::Error),
@@ -61,6 +65,7 @@ impl From<tungstenite::Error> for WireError {
 /// A connection to a link.
 pub struct Wire {
     line: Line,
+    suite: Suite,
     exporter: Option<[u8; 32]>,
 }
 
@@ -79,7 +84,8 @@ impl std::fmt::Debug for Wire {
 }
 
 impl Wire {
-    /// Connects: TCP, then TLS and WebSocket as the address says, all within `deadline`.
+    /// Connects: TCP, then TLS and WebSocket as the address says, all within `deadline`. `tls`
+    /// says whom to believe and which mode is offered.
     ///
     /// # Errors
     /// [`WireError`].
@@ -96,6 +102,18 @@ impl Wire {
     #[must_use]
     pub const fn exporter(&self) -> Option<[u8; 32]> {
         self.exporter
+    }
+
+    /// What a Hello on this connection offers: what protects it; over a WebSocket also nothing,
+    /// because TLS may end at a terminator in front of the link.
+    pub(crate) const fn suites(&self) -> &'static [Suite] {
+        match (&self.line, self.suite) {
+            (_, Suite::Plain) => &[Suite::Plain],
+            (Line::Stream { .. }, Suite::Tls) => &[Suite::Tls],
+            (Line::Stream { .. }, Suite::National) => &[Suite::National],
+            (Line::WebSocket(_), Suite::Tls) => &[Suite::Tls, Suite::Plain],
+            (Line::WebSocket(_), Suite::National) => &[Suite::National, Suite::Plain],
+        }
     }
 
     /// Whether a login on this connection carries a binder: native TLS does, a WebSocket may end
@@ -170,19 +188,25 @@ impl Wire {
 async fn connect(address: &Address, tls: Option<&ClientTls>) -> Result<Wire, WireError> {
     let (is_secret, is_web_socket) = match address.transport {
         Transport::Tcp => (false, false),
-        Transport::Tls => (true, false),
+        Transport::Tls | Transport::National => (true, false),
         Transport::Ws => (false, true),
         Transport::Wss => (true, true),
-        other @ (Transport::Quic | Transport::National) => return Err(WireError::Transport(other)),
+        Transport::Quic => return Err(WireError::Transport(address.transport)),
     };
     let tcp = TcpStream::connect((address.host.as_str(), address.port)).await?;
     tcp.set_nodelay(true)?;
-    let mut exporter = None;
+    let (mut suite, mut exporter) = (Suite::Plain, None);
     let io: Box<dyn Io> = if is_secret {
         let tls = tls.ok_or(WireError::Transport(address.transport))?;
         let name = ServerName::try_from(address.host.clone()).map_err(|_| WireError::Host)?;
-        let stream = tls.connector().connect(name, tcp).await?;
-        exporter = channel::exporter(stream.get_ref().1).ok();
+        let shaken = tls.connector().connect(name, tcp).await;
+        let stream = shaken.map_err(|error| match Unpinned::of(&error) {
+            Some(unpinned) => WireError::Unpinned(unpinned),
+            None => WireError::Io(error),
+        })?;
+        let (_, connection) = stream.get_ref();
+        suite = channel::suite(connection);
+        exporter = channel::exporter(connection).ok();
         Box::new(stream)
     } else {
         Box::new(tcp)
@@ -196,7 +220,7 @@ async fn connect(address: &Address, tls: Option<&ClientTls>) -> Result<Wire, Wir
     } else {
         Line::Stream { io, read: BytesMut::new() }
     };
-    Ok(Wire { line, exporter })
+    Ok(Wire { line, suite, exporter })
 }
 
 /// Small buffers, because hundreds of viewers share a process, and bounds on everything.

@@ -18,7 +18,7 @@ use super::Driver;
 use crate::connect::request;
 use crate::enter::enter;
 use crate::event::Event;
-use crate::options::Options;
+use crate::options::{Entry, Options};
 use crate::segments::{FetchError, Name, fetch, head};
 
 /// Attempts to fetch a slot that a gap wants, over all bases.
@@ -132,8 +132,12 @@ impl Driver {
         }));
     }
 
-    /// Gets a new token for the running session.
+    /// Gets a new token for the running session. Without a ticket there is none to be had: nothing
+    /// proves whose session it is.
     pub(super) fn renew(&self, authority: String) {
+        if matches!(self.options.entry, Entry::NoTicket { .. }) {
+            return;
+        }
         let options = Arc::clone(&self.options);
         self.jobs.push(Box::pin(async move {
             let response = match request(&options, Some(authority.clone())).await {

@@ -127,6 +127,40 @@ async fn a_resume_ticket_that_is_refused_is_replaced_by_a_token() {
 }
 
 #[tokio::test]
+async fn tokens_that_are_too_old_are_replaced_at_once() {
+    let site = Site::start(&Clock::system()).await;
+    let link = Link::bind(Transport::Tcp, None).await;
+    site.offer(&[link.address()], &[]);
+    let mut viewer = Viewer::start(options(&site, Path::Push));
+
+    refuse(&link, CloseCode::TokenExpired, 0).await;
+    let (_conn, again) = link.welcome(Path::Push).await;
+
+    let event = viewer.next().await;
+    assert!(matches!(event, Event::Connected { .. }), "no pause in between: {event:?}");
+    assert!(matches!(again.credential, Credential::Token(_)));
+    assert_eq!(site.entered().len(), 2);
+}
+
+#[tokio::test]
+async fn a_link_that_finds_every_token_too_old_is_asked_no_more_than_twice_at_once() {
+    let site = Site::start(&Clock::system()).await;
+    let link = Link::bind(Transport::Tcp, None).await;
+    site.offer(&[link.address()], &[]);
+    let mut viewer = Viewer::start(options(&site, Path::Push));
+
+    refuse(&link, CloseCode::TokenExpired, 0).await;
+    refuse(&link, CloseCode::TokenExpired, 0).await;
+
+    let event = viewer.next().await;
+    let code = Some(CloseCode::TokenExpired);
+    assert!(matches!(event, Event::Disconnected { code: found, .. } if found == code), "{event:?}");
+    let (_conn, _) = link.welcome(Path::Push).await;
+    viewer.connected().await;
+    assert_eq!(site.entered().len(), 3);
+}
+
+#[tokio::test]
 async fn tls_logins_are_bound_to_their_channel_in_both_directions() {
     let site = Site::start(&Clock::system()).await;
     let certificates = certificates();

@@ -8,12 +8,13 @@ use channel::ServerTls;
 use futures_util::{SinkExt, StreamExt};
 use proto::address::{Address, Carrier, Transport};
 use proto::frame::{
-    Batch, Credential, Downlink, Join, JoinOutcome, Joined, Login, LoginOk, PROTO_VERSION, Path,
-    Resumed, Uplink, Welcome, prefixed,
+    Batch, CODEC_IDENTITY, Credential, Downlink, Join, JoinOutcome, Joined, Login, LoginOk,
+    PROTO_VERSION, Path, Resumed, Uplink, Welcome, prefixed,
 };
 use proto::heat::Heat;
 use proto::id::SessionId;
 use proto::item::Role;
+use proto::suite::Suite;
 use proto::time::Wall;
 use sdk::wire::Io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -37,9 +38,12 @@ pub(crate) struct Link {
 /// One connection, from the link's side.
 pub(crate) struct Conn {
     line: Line,
+    pub(crate) suite: Suite,
     exporter: Option<[u8; 32]>,
     hello: Bytes,
     welcome: Bytes,
+    /// What is wrong with the Welcome that will be sent.
+    pub(crate) spoil: fn(&mut Welcome),
     pub(crate) heartbeat_ms: u32,
     pub(crate) life_ms: u64,
 }
@@ -62,11 +66,13 @@ impl Link {
     pub(crate) async fn accept(&self) -> Conn {
         let accepted = timeout(STEP, self.listener.accept()).await.expect("somebody connects");
         let (tcp, _) = accepted.expect("it accepts");
-        let mut exporter = None;
+        let (mut suite, mut exporter) = (Suite::Plain, None);
         let io: Box<dyn Io> = match &self.tls {
             Some(tls) => {
-                let stream = tls.acceptor().accept(tcp).await.expect("a handshake");
-                exporter = channel::exporter(stream.get_ref().1).ok();
+                let stream = tls.accept(tcp).await.expect("a handshake");
+                let (_, connection) = stream.get_ref();
+                suite = channel::suite(connection);
+                exporter = channel::exporter(connection).ok();
                 Box::new(stream)
             }
             None => Box::new(tcp),
@@ -79,7 +85,16 @@ impl Link {
             _ => Line::Stream(io, BytesMut::new()),
         };
         let (hello, welcome) = (Bytes::new(), Bytes::new());
-        Conn { line, exporter, hello, welcome, heartbeat_ms: 25_000, life_ms: 3_600_000 }
+        Conn {
+            line,
+            suite,
+            exporter,
+            hello,
+            welcome,
+            spoil: |_| {},
+            heartbeat_ms: 25_000,
+            life_ms: 3_600_000,
+        }
     }
 
     /// Accepts, and answers a login that must be good in every respect.
@@ -95,21 +110,24 @@ impl Conn {
     /// Reads Hello and Login, and says Welcome.
     pub(crate) async fn login(&mut self) -> Login {
         let hello = self.recv_bytes().await.expect("a Hello");
-        assert!(matches!(Uplink::decode(&hello), Ok(Uplink::Hello(_))));
+        let Ok(Uplink::Hello(offer)) = Uplink::decode(&hello) else { panic!("no Hello") };
+        assert!(offer.suites.iter().any(|it| it == self.suite.name()), "{offer:?}");
         self.hello = hello;
         // The Login is under way already, without waiting for the Welcome.
         let Some(Uplink::Login(login)) = self.recv().await else { panic!("no Login") };
-        let welcome = Downlink::Welcome(Welcome {
+        let mut welcome = Welcome {
             proto: PROTO_VERSION,
-            suite: "plain".to_owned(),
-            codec: "identity".to_owned(),
+            suite: self.suite.name().to_owned(),
+            codec: CODEC_IDENTITY.to_owned(),
             heartbeat_ms: self.heartbeat_ms,
             silence_ms: 60_000,
             frame_bytes_max: 64 * 1024,
             server_ms: SERVER_MS,
-            nonce: 1,
+            nonce: offer.nonce,
             upgrade: false,
-        });
+        };
+        (self.spoil)(&mut welcome);
+        let welcome = Downlink::Welcome(welcome);
         self.welcome = welcome.encode();
         self.send(&welcome).await;
         login
@@ -121,9 +139,15 @@ impl Conn {
             let (Credential::Token(text) | Credential::ResumeTicket(text)) = &login.credential;
             let expected = channel::binder(&exporter, &self.hello, text.as_bytes());
             assert_eq!(binder, expected, "the login belongs to this connection");
-            channel::confirm(&exporter, &self.hello, &self.welcome)
+            self.confirm()
         });
         self.let_in_with(login, path, resumed, confirm).await;
+    }
+
+    /// The proof that this end saw the same Hello and Welcome.
+    pub(crate) fn confirm(&self) -> [u8; 32] {
+        let exporter = self.exporter.expect("a proof needs TLS");
+        channel::confirm(&exporter, &self.hello, &self.welcome)
     }
 
     pub(crate) async fn let_in_with(

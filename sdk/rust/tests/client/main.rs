@@ -4,6 +4,7 @@
     reason = "a test names what it waits for and passes over the rest"
 )]
 
+mod channels;
 mod connecting;
 mod link;
 mod polling;

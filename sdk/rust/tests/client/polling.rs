@@ -1,9 +1,12 @@
 //! Segments: polling in the server's time, what is missing, other gens, no link at all.
 
+use std::time::Duration;
+
 use axum::http::StatusCode;
 use kit::clock::Clock;
 use proto::address::Transport;
-use proto::frame::{Ack, Downlink, Outcome, Path, Uplink};
+use proto::close::CloseCode;
+use proto::frame::{Ack, Downlink, Outcome, Path, Refused, Uplink};
 use proto::head::{Base, GenInfo, Head};
 use proto::id::{Gen, ItemId, SlotNo};
 use proto::item::Style;
@@ -18,6 +21,9 @@ use crate::rooms::{
 };
 use crate::site::Site;
 use crate::viewer::{Viewer, file, options};
+
+/// How far a wrong clock is ahead.
+const AHEAD: Duration = Duration::from_secs(3600);
 
 #[tokio::test]
 async fn segments_are_read_while_the_connection_carries_the_verdicts() {
@@ -49,6 +55,36 @@ async fn segments_are_read_while_the_connection_carries_the_verdicts() {
         .await;
     let once = |slot| site.asked().iter().filter(|(it, _)| it.ends_with(&file(slot))).count();
     assert_eq!([once(1), once(2), once(3)], [1, 1, 1]);
+}
+
+#[tokio::test]
+async fn a_link_whose_clock_runs_ahead_and_finds_tokens_too_old_does_not_spoil_the_time() {
+    let site = Site::start(&Clock::system()).await;
+    let link = Link::bind(Transport::Tcp, None).await;
+    site.offer(&[link.address()], &[&site]);
+    site.put_head(&Head { now_ms: SERVER_MS, ..head(0) });
+    for slot in 0..=2 {
+        site.put_segment(&segment(slot, vec![item(slot)]));
+    }
+    let mut viewer = Viewer::start(options(&site, Path::Segments));
+
+    let mut conn = link.accept().await;
+    conn.spoil = |it| it.server_ms = SERVER_MS + AHEAD;
+    conn.login().await;
+    let refused = Refused {
+        code: CloseCode::TokenExpired,
+        reason: String::new(),
+        retry_after_ms: 0,
+        server_ms: SERVER_MS + AHEAD,
+    };
+    conn.send(&Downlink::Refused(refused)).await;
+    let (_conn, _) = link.welcome(Path::Segments).await;
+
+    assert_eq!(viewer.shown(3).await, [0, 1, 2]);
+    let near: Vec<_> = (0..1000).map(file).collect();
+    let is_near =
+        |it: &str| near.iter().any(|near| it.ends_with(near)) || it.ends_with("head.json");
+    assert!(site.asked().iter().all(|(it, _)| is_near(it)), "{:?}", site.asked());
 }
 
 #[tokio::test]

@@ -25,6 +25,12 @@ pub(crate) fn certificates() -> channel::DevCerts {
     channel::DevCerts::load_or_create(folder.path(), &["127.0.0.1"]).expect("certificates")
 }
 
+/// The same for the national suites.
+pub(crate) fn national_certificates() -> channel::DevCerts {
+    let folder = tempfile::tempdir().expect("a folder");
+    channel::DevCerts::load_or_create_national(folder.path(), &[]).expect("certificates")
+}
+
 pub(crate) fn options(site: &Site, path: Path) -> Options {
     let tls = certificates().client().expect("an authority");
     let http = sdk::http::client(&tls).expect("an HTTP client");
