@@ -22,6 +22,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::Parts;
 use crate::config::{Binder, Config, ListenerConfig, ms};
 use crate::converse::{Conversation, FAREWELL_MAX, Presence};
 use crate::io::Io;
@@ -55,7 +56,7 @@ pub(crate) struct Listener {
 pub(crate) fn bind(
     config: &Config,
     listener: &ListenerConfig,
-    tls: Option<&ServerTls>,
+    parts: &Parts,
 ) -> anyhow::Result<(TcpListener, Arc<Listener>)> {
     let socket = match listener.listen {
         SocketAddr::V4(_) => TcpSocket::new_v4(),
@@ -78,12 +79,16 @@ pub(crate) fn bind(
         Transport::Ws | Transport::Wss => Framing::WebSocket,
         Transport::Tcp | Transport::Tls | Transport::Quic | Transport::National => Framing::Stream,
     };
-    let tls = match (listener.is_tls(), tls, framing) {
-        (false, _, _) => None,
-        (true, None, _) => anyhow::bail!("{} has no certificate", address.authority()),
-        (true, Some(tls), Framing::Stream) => Some(tls.with_alpn(&[])),
-        (true, Some(tls), Framing::WebSocket) => Some(tls.with_alpn(&[b"http/1.1"])),
+    let tls = match certificate(listener.transport, parts) {
+        Some(tls) if framing == Framing::WebSocket => Some(tls.with_alpn(&[b"http/1.1"])),
+        tls => tls,
     };
+    anyhow::ensure!(
+        tls.is_some() || !listener.is_tls(),
+        "{} on {} has no certificate",
+        listener.transport.name(),
+        address.authority()
+    );
     let limits = Limits {
         login: ms(config.login_ms_max),
         phase: ms(config.login_ms_max / 2),
@@ -91,7 +96,6 @@ pub(crate) fn bind(
         heartbeat: ms(config.heartbeat_ms),
         frames: Rate { burst: config.frames_burst, per_s: config.frames_per_s },
         frame_bytes_max: u32::try_from(UPLINK_FRAME_BYTES_MAX).unwrap_or(u32::MAX),
-        suite: if tls.is_some() { "T" } else { "P" },
     };
     let listener = Listener {
         link: link_id(&address.authority()),
@@ -102,6 +106,18 @@ pub(crate) fn bind(
         tls,
     };
     Ok((tcp, Arc::new(listener)))
+}
+
+/// What a listener shows to those who connect.
+fn certificate(transport: Transport, parts: &Parts) -> Option<ServerTls> {
+    match transport {
+        Transport::Tcp | Transport::Ws => None,
+        Transport::National => parts.national.clone(),
+        Transport::Tls | Transport::Wss | Transport::Quic => {
+            let tls = parts.tls.as_ref()?;
+            Some(parts.national.as_ref().map_or_else(|| tls.clone(), |it| tls.beside(it)))
+        }
+    }
 }
 
 /// What all listeners share.
@@ -181,13 +197,13 @@ impl Entrance {
             }
             Err(_) => return self.node.counts.turned_away("handshake"),
         };
-        let exporter = socket.exporter();
+        let protection = socket.protection();
         let decoder = Decoder::new(listener.framing, EARLY_FRAME_BYTES_MAX);
         let mut io = Io::new(socket, decoder, self.node.counts.clone());
         io.decoder.feed(&behind, &mut io.found);
         drop(behind);
         let node = Arc::clone(&self.node);
-        Conversation::new(node, listener, io, exporter, presence).run().await;
+        Conversation::new(node, listener, io, protection, presence).run().await;
     }
 
     async fn handshake(
@@ -197,7 +213,7 @@ impl Entrance {
     ) -> anyhow::Result<(Socket, Vec<u8>)> {
         stream.set_nodelay(true)?;
         let mut socket = match &listener.tls {
-            Some(tls) => Socket::Tls(Box::new(tls.acceptor().accept(stream).await?)),
+            Some(tls) => Socket::Tls(Box::new(tls.accept(stream).await?)),
             None => Socket::Plain(stream),
         };
         let behind = match listener.framing {

@@ -4,23 +4,36 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use channel::ServerStream;
+use proto::suite::Suite;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio_rustls::server::TlsStream;
 
 /// A connection's byte stream.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+    Tls(Box<ServerStream>),
+}
+
+/// What protects a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Protection {
+    pub(crate) suite: Suite,
+    /// The secret that both ends of a TLS connection know.
+    pub(crate) exporter: Option<[u8; 32]>,
 }
 
 impl Socket {
-    /// The secret that both ends of a TLS connection know.
-    pub(crate) fn exporter(&self) -> Option<[u8; 32]> {
+    /// What protects it.
+    pub(crate) fn protection(&self) -> Protection {
         match self {
-            Self::Plain(_) => None,
-            Self::Tls(stream) => channel::exporter(stream.get_ref().1).ok(),
+            Self::Plain(_) => Protection { suite: Suite::Plain, exporter: None },
+            Self::Tls(stream) => {
+                let (_, connection) = stream.get_ref();
+                let exporter = channel::exporter(connection).ok();
+                Protection { suite: channel::suite(connection), exporter }
+            }
         }
     }
 }

@@ -19,8 +19,8 @@ use proto::envelope::UplinkEntry;
 use proto::frame::{Close, Downlink, Hello, Join, Joined, Login, Refused, Report, Uplink};
 use proto::id::{AppId, RoomId, SessionId, ViewerId};
 use proto::item::Role;
-use proto::suite::Suite;
 use proto::policy::SdkAct;
+use proto::suite::Suite;
 use proto::time::Mono;
 
 use crate::Now;

@@ -20,8 +20,8 @@ use proto::frame::{
 use proto::heat::Heat;
 use proto::id::{AppId, Cid, RoomId, SessionId, ViewerId};
 use proto::item::{Role, Style};
-use proto::suite::Suite;
 use proto::policy::{SdkAct, SdkFact, SdkRule};
+use proto::suite::Suite;
 use proto::time::{Mono, Wall};
 use proto::verdict::{Reason, Verdict};
 

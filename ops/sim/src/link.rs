@@ -16,6 +16,7 @@ use proto::envelope::{Reply, RoomEvent};
 use proto::frame::{Ack, Batch, Control, Downlink, Join, JoinOutcome, Joined, Path, Seal};
 use proto::id::{AppId, RoomId, SessionId, ViewerId};
 use proto::item::Role;
+use proto::suite::Suite;
 
 use crate::network::{ConnNo, Message, ViewerNo, session_of, viewer_of};
 use crate::turn::Turn;
@@ -48,7 +49,6 @@ impl Link {
             heartbeat: Duration::from_secs(25),
             frames: Rate { burst: 40, per_s: 20 },
             frame_bytes_max: 64 * 1024,
-            suite: "plain",
         };
         let keep = ring::Limits {
             bytes_max: 4 << 20,
@@ -74,7 +74,13 @@ impl Link {
         self.seats.entry(id).or_insert_with(|| Seat {
             viewer,
             conn,
-            session: Session::new(id, Arc::clone(&self.limits), turn.now.mono, turn.now.mono),
+            session: Session::new(
+                id,
+                Arc::clone(&self.limits),
+                Suite::Plain,
+                turn.now.mono,
+                turn.now.mono,
+            ),
             outbox: Outbox::new(Framing::Stream, 256 * 1024),
             news: None,
         });

@@ -10,6 +10,7 @@ use proto::frame::{
 use proto::head::Tier;
 use proto::id::{Cid, RoomId};
 use proto::item::Style;
+use proto::suite::Suite;
 use proto::time::{Mono, Wall};
 use rand::RngExt;
 use sdk_core::merge;
@@ -231,7 +232,7 @@ impl Viewer {
             sdk_version: "0".to_owned(),
             proto_min: PROTO_VERSION,
             proto_max: PROTO_VERSION,
-            suites: Vec::new(),
+            suites: vec![Suite::Plain.name().to_owned()],
             codecs: Vec::new(),
             nonce: u64::from(self.conn),
         };
