@@ -1,11 +1,15 @@
 //! What an operator can set.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
+use anyhow::{Context, ensure};
 use auth_core::secret::Secret;
+use gslb_core::fleet::NODES_MAX;
 use proto::enter::Retry;
 use proto::head::Base;
 use proto::id::NodeId;
+use proto::limits::{BASE_BYTES_MAX, BASES_MAX, WORD_BYTES_MAX};
 use serde::{Deserialize, Serialize};
 
 /// The gslb's configuration, `[gslb]`.
@@ -20,6 +24,13 @@ pub struct Config {
     pub secret: Secret,
     /// Where the auth service is, without a path. HTTPS only, since the masters come from there.
     pub auth_url: String,
+    /// Folder of a copy of the master keys, sealed under `secret` and for its owner alone: with it
+    /// a gslb that starts while the auth service is away still mints.
+    pub data: PathBuf,
+    /// Seconds: `/readyz` warns when epochs are known for less. Give a quarter of what the auth
+    /// service plans ahead, its `interval_s` × `ahead`; then there is as long to repair it before
+    /// nobody enters any more.
+    pub horizon_s_min: u32,
     /// Who tickets must be made for (`aud`); empty: tickets must not have an `aud`.
     pub audience: String,
     /// The region whose addresses are handed out first; others only where it has none left.
@@ -88,6 +99,8 @@ impl Default for Config {
             node: NodeId(1),
             secret: Secret::default(),
             auth_url: "https://127.0.0.1:8003".to_owned(),
+            data: PathBuf::from("data/gslb"),
+            horizon_s_min: 900,
             audience: String::new(),
             region: "local".to_owned(),
             snapshot_ms: 5,
@@ -105,6 +118,81 @@ impl Default for Config {
     }
 }
 
+impl Config {
+    /// Refuses values that cannot work.
+    ///
+    /// # Errors
+    /// Names the value.
+    pub fn check(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.auth_url.starts_with("https://"),
+            "auth_url: the master keys are fetched over HTTPS only, and {:?} is not",
+            self.auth_url
+        );
+        ensure!(!self.data.as_os_str().is_empty(), "data: there must be a folder");
+        let region = self.region.len();
+        ensure!(
+            (1..=WORD_BYTES_MAX).contains(&region),
+            "region: a name has 1 to {WORD_BYTES_MAX} bytes, this one has {region}"
+        );
+        let nodes = self.nodes_max as usize;
+        ensure!((1..=NODES_MAX).contains(&nodes), "nodes_max: {nodes} is not 1 to {NODES_MAX}");
+        for (name, value) in [
+            ("snapshot_ms", self.snapshot_ms),
+            ("lease_ms", self.lease_ms),
+            ("share_max", self.share_max),
+            ("revocations_max", self.revocations_max),
+        ] {
+            ensure!(value > 0, "{name}: 0 does not work");
+        }
+        check_bases(&self.segments).context("segments")?;
+        check_retry(&self.retry).context("retry")?;
+        self.rate.check().context("rate")?;
+        self.collector.check(self.lease_ms).context("collector")
+    }
+}
+
+fn check_bases(bases: &[Base]) -> anyhow::Result<()> {
+    ensure!(bases.len() <= BASES_MAX, "{} bases are more than {BASES_MAX}", bases.len());
+    for Base { base, .. } in bases {
+        let is_url = base.starts_with("https://") || base.starts_with("http://");
+        ensure!(is_url && base.len() <= BASE_BYTES_MAX, "{base:?} is no base of a URL");
+        ensure!(!base.ends_with('/'), "{base:?} ends with a slash");
+    }
+    Ok(())
+}
+
+fn check_retry(retry: &Retry) -> anyhow::Result<()> {
+    let Retry { base_ms, max_ms, factor, jitter } = *retry;
+    ensure!(base_ms > 0 && base_ms <= max_ms, "base_ms: {base_ms} is not 1 to max_ms, {max_ms}");
+    ensure!(factor >= 1.0 && factor.is_finite(), "factor: {factor} is not 1 or more");
+    ensure!((0.0..=1.0).contains(&jitter), "jitter: {jitter} is not 0 to 1");
+    Ok(())
+}
+
+impl Rate {
+    fn check(&self) -> anyhow::Result<()> {
+        for (name, value) in
+            [("per_s", self.per_s), ("burst", self.burst), ("addresses_max", self.addresses_max)]
+        {
+            ensure!(value > 0 || !self.enabled, "{name}: 0 lets nobody in; use enabled = false");
+        }
+        Ok(())
+    }
+}
+
+impl Collector {
+    fn check(&self, lease_ms: u32) -> anyhow::Result<()> {
+        let Self { pack_ms, idle_ms, .. } = *self;
+        ensure!(pack_ms > 0 && pack_ms <= idle_ms, "pack_ms: {pack_ms} is not 1 to idle_ms");
+        ensure!(
+            idle_ms < lease_ms,
+            "idle_ms: after {idle_ms} ms the leases of {lease_ms} ms are over"
+        );
+        Ok(())
+    }
+}
+
 impl Default for Rate {
     fn default() -> Self {
         Self { enabled: true, per_s: 200, burst: 2_000, addresses_max: 65_536 }
@@ -119,4 +207,44 @@ impl Default for Collector {
 
 fn local(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_can_work() {
+        Config::default().check().unwrap();
+    }
+
+    #[test]
+    fn what_cannot_work_is_named() {
+        let check = |name: &str, change: fn(&mut Config)| {
+            let mut config = Config::default();
+            change(&mut config);
+            let refused = format!("{:#}", config.check().unwrap_err());
+            assert!(refused.starts_with(name), "{name}: {refused}");
+        };
+
+        check("auth_url", |it| it.auth_url = "http://127.0.0.1:8003".to_owned());
+        check("data", |it| it.data = PathBuf::new());
+        check("region", |it| it.region = String::new());
+        check("nodes_max", |it| it.nodes_max = 32_769);
+        check("lease_ms", |it| it.lease_ms = 0);
+        check("share_max", |it| it.share_max = 0);
+        check("segments", |it| it.segments = vec![base("cdn.example")]);
+        check("segments", |it| it.segments = vec![base("https://cdn.example/")]);
+        check("segments", |it| it.segments = vec![base("https://cdn.example"); 17]);
+        check("retry", |it| it.retry.max_ms = 1);
+        check("retry", |it| it.retry.factor = f32::NAN);
+        check("retry", |it| it.retry.jitter = 1.5);
+        check("rate", |it| it.rate.burst = 0);
+        check("collector", |it| it.collector.idle_ms = 300);
+        check("collector", |it| it.collector.pack_ms = 101);
+    }
+
+    fn base(base: &str) -> Base {
+        Base { base: base.to_owned(), weight: 1 }
+    }
 }

@@ -1,22 +1,34 @@
-//! Facts that the answers depend on: epochs, kicks and bans, segment bases.
+//! Facts that the answers depend on: epochs, kicks and bans, policies, segment bases.
+//!
+//! Reading begins when the masters are there: without them nothing is answered, and epochs would
+//! have nowhere to go. Beside the reading, the end of `control` is asked for again and again: only
+//! who has read up to there knows every kick so far, and answers go by how long ago that was.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use bus::{At, Bus, Record, Tail, Tailed, topic};
+use bus::{At, Bus, Offset, PartitionNo, ReadError, Record, Tail, Tailed, topic};
 use kit::clock::Clock;
 use kit::health::Part;
 use kit::meter::{Meter, list};
 use prometheus::IntCounter;
 use proto::control::Fact;
+use tokio::sync::watch;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::known::Known;
 
+/// `control` has one partition.
+const PARTITION: PartitionNo = PartitionNo(0);
 /// Records taken at a time.
 const RECORDS_MAX: usize = 256;
 /// Wait before the topic is opened again.
 const REOPEN: Duration = Duration::from_millis(500);
+/// Between two looks for the end of `control`.
+const CONFIRM: Duration = Duration::from_millis(250);
+/// Time for an answer of the bus, and for reading up to the end that it tells.
+const ANSWER_MAX: Duration = Duration::from_secs(1);
 
 /// Reads `control` from its beginning, and what comes.
 #[derive(Debug)]
@@ -38,6 +50,15 @@ pub(crate) struct Refused {
     skipped: IntCounter,
 }
 
+/// Why it is not known whether everything was read.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+enum Trouble {
+    #[error("control cannot be read: {0}")]
+    Read(#[from] ReadError),
+    #[error("the bus does not answer, or control is not read to its end")]
+    Late,
+}
+
 impl Refused {
     pub(crate) fn new(meter: &Meter) -> Self {
         let count = |kind| meter.counter(list::GSLB_FACTS_REFUSED_TOTAL, &[kind]);
@@ -48,46 +69,87 @@ impl Refused {
 impl Control {
     /// Reads until `shutdown`.
     pub(crate) async fn keep(self, shutdown: CancellationToken) -> anyhow::Result<()> {
-        let read = async {
-            let mut tail = self.open().await;
-            loop {
-                match tail.next(RECORDS_MAX).await {
-                    Ok(Tailed::Records(records)) => {
-                        records.iter().for_each(|it| self.handle(it));
-                        self.health.ok();
-                    }
-                    Ok(Tailed::Skipped { records, .. }) => {
-                        tracing::warn!(records, "facts on control were missed");
-                        self.refused.skipped.inc_by(records);
-                    }
-                    Err(error) => self.health.fail(error.to_string()),
-                }
-            }
+        let follow = async {
+            self.known.keys.arrived().await;
+            let (tail, next) = self.open().await;
+            let next = watch::Sender::new(next);
+            let behind = next.subscribe();
+            tokio::join!(self.read(tail, next), self.confirm(behind))
         };
         tokio::select! {
-            () = read => Ok(()),
+            _ = follow => Ok(()),
             () = shutdown.cancelled() => Ok(()),
         }
     }
 
-    async fn open(&self) -> Tail {
+    /// Tries until the bus is there.
+    async fn open(&self) -> (Tail, Offset) {
         loop {
-            let all = Tail::all(&topic::control());
-            match Tail::open(self.bus.clone(), topic::control(), all, At::Oldest).await {
-                Ok(tail) => return tail,
-                Err(error) => self.health.fail(error.to_string()),
+            match timeout(ANSWER_MAX, self.try_open()).await {
+                Ok(Ok(opened)) => return opened,
+                Ok(Err(error)) => self.health.fail(Trouble::Read(error).to_string()),
+                Err(_) => self.health.fail(Trouble::Late.to_string()),
             }
             self.clock.sleep(REOPEN).await;
         }
+    }
+
+    async fn try_open(&self) -> Result<(Tail, Offset), ReadError> {
+        let (bus, control) = (Arc::clone(&self.bus), topic::control());
+        let oldest = bus.locate(control.clone(), PARTITION, At::Oldest).await?;
+        Ok((Tail::open(bus, control, vec![PARTITION], At::Oldest).await?, oldest))
+    }
+
+    /// Takes facts, and tells which record comes next.
+    async fn read(&self, mut tail: Tail, next: watch::Sender<Offset>) {
+        loop {
+            match tail.next(RECORDS_MAX).await {
+                Ok(Tailed::Records(records)) => {
+                    records.iter().for_each(|it| self.handle(it));
+                    if let Some(last) = records.last() {
+                        next.send_replace(Offset(last.offset.0 + 1));
+                    }
+                }
+                Ok(Tailed::Skipped { records, oldest, .. }) => {
+                    tracing::warn!(records, "facts on control were missed");
+                    self.refused.skipped.inc_by(records);
+                    next.send_replace(oldest);
+                }
+                Err(error) => tracing::debug!(%error, "control cannot be read"),
+            }
+        }
+    }
+
+    /// Finds out, again and again, up to when everything is known.
+    async fn confirm(&self, mut next: watch::Receiver<Offset>) {
+        loop {
+            let asked = self.clock.mono();
+            let known = timeout(ANSWER_MAX, self.catch_up(&mut next)).await;
+            match known.map_err(|_| Trouble::Late).flatten() {
+                Ok(()) => {
+                    self.known.control.confirm(asked);
+                    self.health.ok();
+                }
+                Err(trouble) => self.health.fail(trouble.to_string()),
+            }
+            self.clock.sleep(CONFIRM).await;
+        }
+    }
+
+    /// Waits until everything was read that is on `control` now.
+    async fn catch_up(&self, next: &mut watch::Receiver<Offset>) -> Result<(), Trouble> {
+        let end = self.bus.locate(topic::control(), PARTITION, At::End).await?;
+        // The sender lives as long as the reading, which goes on beside this for ever.
+        next.wait_for(|it| *it >= end).await.map_err(|_| Trouble::Late)?;
+        Ok(())
     }
 
     fn handle(&self, record: &Record) {
         let now = self.clock.wall();
         match Fact::decode(&record.value) {
             Ok(Fact::Epoch(fact)) => {
-                let epoch = fact.epoch;
-                if let Err(error) = self.known.keys.handle(fact, now) {
-                    tracing::debug!(epoch, %error, "an epoch was passed over");
+                if let Err(error) = self.known.keys.handle(&fact, now) {
+                    tracing::debug!(epoch = fact.epoch, %error, "an epoch was passed over");
                     self.refused.epoch.inc();
                 }
             }
@@ -96,9 +158,13 @@ impl Control {
                     self.known.bases.store(Arc::new(bases));
                 }
             }
-            Ok(fact @ (Fact::Kick { .. } | Fact::Ban { .. } | Fact::Revoked { .. })) => {
+            Ok(Fact::Revoked { kid, from_epoch, to_epoch }) => {
+                self.known.keys.revoke(kid, from_epoch, to_epoch);
+            }
+            Ok(fact @ (Fact::Kick { .. } | Fact::Ban { .. })) => {
                 self.known.revocations.write().handle(&fact, now);
             }
+            Ok(fact @ Fact::Policy(_)) => self.known.policies.write().handle(&fact),
             Ok(
                 Fact::Room(_)
                 | Fact::Mute { .. }
@@ -107,7 +173,6 @@ impl Control {
                 | Fact::Heat { .. }
                 | Fact::Move { .. }
                 | Fact::Lease(_)
-                | Fact::Policy(_)
                 | Fact::Sdk(_),
             ) => {}
             Err(error) => {

@@ -1,19 +1,21 @@
-//! `POST /v1/enter`: a ticket in, addresses with tokens out.
+//! `POST /v1/enter`: a ticket in, or an app and a room that ask for none; addresses with tokens out.
 //!
 //! An answer looks at what is known in this process and asks nobody.
 
+mod entrant;
 mod http;
 mod peer;
 mod refusal;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use auth_core::app::App;
 use auth_core::keyring::Keyring;
-use auth_core::ticket::{self, Ticket, TicketKeys};
-use auth_core::token::{Claims, TTL_S_MAX, flag};
+use auth_core::ticket::{self, TicketRefusal};
+use auth_core::token::Claims;
 use gslb_core::assign::{self, Request, Wants};
 use gslb_core::listener::Listener;
 use gslb_core::snapshot::Snapshot;
@@ -32,6 +34,7 @@ use sha2::{Digest, Sha256};
 use crate::config::Config;
 use crate::known::Known;
 use crate::rate::Rate;
+use entrant::{By, Entrant};
 use refusal::Refusal;
 
 pub(crate) use http::router;
@@ -43,12 +46,12 @@ pub(crate) struct Enter {
     clock: Clock,
     meter: Meter,
     known: Arc<Known>,
-    apps: BTreeMap<AppId, App>,
-    tickets: TicketKeys,
+    apps: BTreeSet<AppId>,
     /// By their hash: comparing hashes tells nobody how much of a key was right.
     api_keys: BTreeMap<[u8; 32], AppId>,
     rate: Option<Rate>,
-    /// Token numbers must be unpredictable: seeded by the operating system, never by the root.
+    /// Token numbers and passing accounts must be unpredictable: seeded by the operating system,
+    /// never by the root.
     rng: Mutex<StdRng>,
     counts: Counts,
 }
@@ -69,6 +72,9 @@ struct Counts {
     full: IntCounter,
     none_live: IntCounter,
     no_transport: IntCounter,
+    by_ticket: IntCounter,
+    by_open: IntCounter,
+    by_guest: IntCounter,
 }
 
 impl Enter {
@@ -79,22 +85,13 @@ impl Enter {
         clock: Clock,
         meter: Meter,
     ) -> anyhow::Result<Self> {
-        let audience = Some(config.audience.clone()).filter(|it| !it.is_empty());
         let keys = apps.iter().flat_map(|app| app.api_keys.iter().map(|key| (key, app.id)));
-        let count = |outcome| meter.counter(list::GSLB_ANSWERS_TOTAL, &[outcome]);
         Ok(Self {
-            tickets: TicketKeys::new(apps, audience)?,
+            apps: apps.iter().map(|it| it.id).collect(),
             api_keys: keys.map(|(key, app)| (hash(key.expose()), app)).collect(),
-            apps: apps.iter().map(|it| (it.id, it.clone())).collect(),
             rate: Rate::new(&config.rate, clock.clone()),
             rng: Mutex::new(StdRng::from_seed(kit::seed::random_bytes()?)),
-            counts: Counts {
-                assigned: count("assigned"),
-                renewed: count("renewed"),
-                full: count("full"),
-                none_live: count("none_live"),
-                no_transport: count("no_transport"),
-            },
+            counts: Counts::new(&meter),
             config,
             clock,
             meter,
@@ -105,37 +102,75 @@ impl Enter {
     fn answer(&self, question: &Question<'_>, now: Wall) -> Result<EnterResponse, Refusal> {
         let request: EnterRequest =
             serde_json::from_slice(question.body).map_err(|_| Refusal::Malformed)?;
+        let key_app = self.admit(question, request.client.ip)?;
+        let device = request.client.device.as_deref().map(DeviceId::parse).transpose();
+        let device = device.map_err(|_| Refusal::Device)?;
+        let entrant = self.entrant(&request, now)?;
+        if key_app.is_some_and(|it| it != entrant.app) {
+            return Err(Refusal::OtherApp);
+        }
+
+        let keyring = self.known.keys.current().ok_or(Refusal::NoKeys)?;
+        let from = self.counting_from(entrant.ttl_s, now)?;
+        let snapshot = self.known.snapshot.load();
+        let (listeners, count) = self.choose(&snapshot, &request)?;
+        let addresses = self.mint(&listeners, &entrant, device, &keyring, from)?;
+        let answer = self.respond(addresses, now)?;
+        count.inc();
+        self.counts.by(entrant.by).inc();
+        Ok(answer)
+    }
+
+    /// Lets a question pass, if there are not too many; the app of its API key, if it has one.
+    fn admit(
+        &self,
+        question: &Question<'_>,
+        named: Option<IpAddr>,
+    ) -> Result<Option<AppId>, Refusal> {
         let key_app = question.api_key.and_then(|it| self.api_keys.get(&hash(it)).copied());
-        let named = request.client.ip.filter(|_| key_app.is_some());
+        let trusted = named.filter(|_| key_app.is_some());
         if let Some(rate) = &self.rate {
-            let passed = rate.check(named.unwrap_or(question.from));
+            let passed = rate.check(trusted.unwrap_or(question.from));
             passed.map_err(|retry_after_ms| Refusal::RateLimited { retry_after_ms })?;
         }
         if question.api_key.is_some() && key_app.is_none() {
             return Err(Refusal::ApiKey);
         }
-        if request.client.ip != named {
+        if named != trusted {
             return Err(Refusal::ApiKeyMissing);
         }
-        let device = request.client.device.as_deref().map(DeviceId::parse).transpose();
-        let device = device.map_err(|_| Refusal::Device)?;
-        let ticket = self.verify(&request.ticket, now)?;
-        if key_app.is_some_and(|it| it != ticket.app) {
-            return Err(Refusal::OtherApp);
-        }
-
-        let keyring = self.known.keys.current().ok_or(Refusal::NoKeys)?;
-        let snapshot = self.known.snapshot.load();
-        let (listeners, count) = self.choose(&snapshot, &request)?;
-        let addresses = self.mint(&listeners, &ticket, device, &keyring, now)?;
-        let answer = self.respond(addresses, now)?;
-        count.inc();
-        Ok(answer)
+        Ok(key_app)
     }
 
-    fn verify(&self, text: &str, now: Wall) -> Result<Ticket, Refusal> {
-        let revocations = self.known.revocations.read();
-        Ok(ticket::verify(text, &self.tickets, &revocations, now)?)
+    fn entrant(&self, request: &EnterRequest, now: Wall) -> Result<Entrant, Refusal> {
+        if !request.ticket.is_empty() {
+            if request.app.is_some() || request.room.is_some() {
+                return Err(Refusal::Malformed);
+            }
+            let tickets = self.known.tickets.load();
+            let revocations = self.known.revocations.read();
+            let ticket = ticket::verify(&request.ticket, &tickets, &revocations, now)?;
+            return Entrant::with_ticket(ticket, &self.known.policies.read());
+        }
+        let (Some(app), Some(room), None) = (request.app, &request.room, &request.renew) else {
+            return Err(Refusal::TicketRequired);
+        };
+        if !self.apps.contains(&app) {
+            return Err(TicketRefusal::UnknownApp { app }.into());
+        }
+        let mut number = [0; 16];
+        self.rng.lock().fill_bytes(&mut number);
+        Entrant::without_ticket(app, room.clone(), number, &self.known.policies.read())
+    }
+
+    /// The moment that tokens count from: the one up to which all kicks are known. A link refuses
+    /// a token from before a kick, so one that this process has not heard of holds there.
+    fn counting_from(&self, ttl_s: u16, now: Wall) -> Result<Wall, Refusal> {
+        let age = self.known.control.age(self.clock.mono()).ok_or(Refusal::Behind)?;
+        if age > Duration::from_secs(ttl_s.into()) / 2 {
+            return Err(Refusal::Behind);
+        }
+        Ok(now - age)
     }
 
     /// The addresses to mint for, and what to count once that is done.
@@ -149,12 +184,15 @@ impl Enter {
             return Ok((vec![listener], &self.counts.renewed));
         }
         let wants = Wants::new(&request.client.transports);
-        let request = Request { region: &self.config.region, carrier: Carrier::Bgp, wants };
+        let region = snapshot.region(&self.config.region);
+        let request = Request { region, carrier: Carrier::Bgp, wants };
         Ok(match snapshot.assign(&request) {
             Ok(assignment) => (assignment.listeners().collect(), &self.counts.assigned),
             Err(assign::Refusal::Full) => (Vec::new(), &self.counts.full),
             Err(assign::Refusal::NoneLive) => (Vec::new(), &self.counts.none_live),
-            Err(assign::Refusal::NoTransport) => (Vec::new(), &self.counts.no_transport),
+            Err(assign::Refusal::NoTransport | assign::Refusal::NoReserve) => {
+                (Vec::new(), &self.counts.no_transport)
+            }
         })
     }
 
@@ -162,23 +200,22 @@ impl Enter {
     fn mint(
         &self,
         listeners: &[&Listener],
-        ticket: &Ticket,
+        entrant: &Entrant,
         device: Option<DeviceId>,
         keyring: &Keyring,
-        now: Wall,
+        from: Wall,
     ) -> Result<Vec<Offer>, Refusal> {
-        let app = &self.apps[&ticket.app];
         let mut claims = Claims {
-            app: ticket.app,
+            app: entrant.app,
             link: [0; 16],
-            iat_s: u32::try_from(now.unix_s()).unwrap_or(u32::MAX),
-            ttl_s: app.policy.token_ttl_s.min(TTL_S_MAX),
-            flags: ticket.flags() | if app.policy.single_use { flag::SINGLE_USE } else { 0 },
-            caps: ticket.caps,
+            iat_s: u32::try_from(from.unix_s()).unwrap_or(u32::MAX),
+            ttl_s: entrant.ttl_s,
+            flags: entrant.flags,
+            caps: entrant.caps,
             jti: [0; 16],
-            account: ticket.account.clone(),
+            account: entrant.account.clone(),
             device,
-            rooms: ticket.rooms.clone(),
+            rooms: entrant.rooms.clone(),
         };
         let offers = listeners.iter().map(|listener| {
             claims.link = *listener.link_id();
@@ -209,6 +246,31 @@ impl Enter {
             segments,
             retry: self.config.retry,
         })
+    }
+}
+
+impl Counts {
+    fn new(meter: &Meter) -> Self {
+        let answers = |outcome| meter.counter(list::GSLB_ANSWERS_TOTAL, &[outcome]);
+        let entrants = |by| meter.counter(list::GSLB_ENTRANTS_TOTAL, &[by]);
+        Self {
+            assigned: answers("assigned"),
+            renewed: answers("renewed"),
+            full: answers("full"),
+            none_live: answers("none_live"),
+            no_transport: answers("no_transport"),
+            by_ticket: entrants("ticket"),
+            by_open: entrants("open"),
+            by_guest: entrants("guest"),
+        }
+    }
+
+    const fn by(&self, by: By) -> &IntCounter {
+        match by {
+            By::Ticket => &self.by_ticket,
+            By::Open => &self.by_open,
+            By::Guest => &self.by_guest,
+        }
     }
 }
 

@@ -1,81 +1,68 @@
 //! What questions are answered from: kept up to date by tasks, only read by answers.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+mod keys;
 
-use arc_swap::{ArcSwap, ArcSwapOption};
-use auth_core::keyring::{KeyError, Keyring};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use auth_core::policy::Policies;
 use auth_core::revocation::Revocations;
+use auth_core::ticket::TicketKeys;
 use gslb_core::snapshot::Snapshot;
-use parking_lot::{Mutex, RwLock};
-use proto::control::EpochFact;
+use parking_lot::RwLock;
 use proto::head::Base;
-use proto::keys::Masters;
-use proto::time::Wall;
+use proto::time::Mono;
 
-/// Epoch facts kept for masters that come later: those a keyring keeps, and a few more.
-const EPOCHS_MAX: usize = 64;
+pub(crate) use keys::Keys;
 
 /// Everything an answer looks at.
 #[derive(Debug)]
 pub(crate) struct Known {
     pub(crate) snapshot: ArcSwap<Snapshot>,
     pub(crate) keys: Keys,
+    pub(crate) tickets: ArcSwap<TicketKeys>,
+    pub(crate) policies: RwLock<Policies>,
     pub(crate) revocations: RwLock<Revocations>,
     pub(crate) bases: ArcSwap<Vec<Base>>,
-}
-
-/// Masters from the auth service and epochs from `control`, in whichever order they come.
-#[derive(Debug, Default)]
-pub(crate) struct Keys {
-    /// What it takes to mint; nothing before the masters are there.
-    current: ArcSwapOption<Keyring>,
-    /// The newest fact of each epoch.
-    epochs: Mutex<BTreeMap<u32, EpochFact>>,
+    pub(crate) control: UpTo,
 }
 
 impl Known {
-    pub(crate) fn new(bases: Vec<Base>, revocations_max: u32) -> Self {
+    pub(crate) fn new(
+        tickets: TicketKeys,
+        policies: Policies,
+        bases: Vec<Base>,
+        revocations_max: u32,
+    ) -> Self {
         Self {
             snapshot: ArcSwap::default(),
             keys: Keys::default(),
+            tickets: ArcSwap::from_pointee(tickets),
+            policies: RwLock::new(policies),
             revocations: RwLock::new(Revocations::new(revocations_max as usize)),
             bases: ArcSwap::from_pointee(bases),
+            control: UpTo::default(),
         }
     }
 }
 
-impl Keys {
-    /// What mints, if the masters are there.
-    pub(crate) fn current(&self) -> Option<Arc<Keyring>> {
-        self.current.load_full()
+/// The moment up to which everything on `control` is known.
+#[derive(Debug, Default)]
+pub(crate) struct UpTo(AtomicU64);
+
+impl UpTo {
+    /// Everything that was there at `at` is known.
+    pub(crate) fn confirm(&self, at: Mono) {
+        // 0 stands for never.
+        self.0.fetch_max(at.0.max(1), Ordering::Relaxed);
     }
 
-    /// Takes the masters, and with them the epochs known so far.
-    pub(crate) fn replace_masters(&self, masters: &Masters, now: Wall) -> Result<(), KeyError> {
-        let mut keyring = Keyring::new(masters)?;
-        let epochs = self.epochs.lock();
-        for fact in epochs.values() {
-            if let Err(error) = keyring.handle(fact, now) {
-                tracing::debug!(epoch = fact.epoch, %error, "an epoch was passed over");
-            }
+    /// How long ago that moment is; nothing before the first.
+    pub(crate) fn age(&self, now: Mono) -> Option<Duration> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => None,
+            at => Some(now.since(Mono(at))),
         }
-        self.current.store(Some(Arc::new(keyring)));
-        Ok(())
-    }
-
-    /// Takes an epoch.
-    pub(crate) fn handle(&self, fact: EpochFact, now: Wall) -> Result<(), KeyError> {
-        let mut epochs = self.epochs.lock();
-        if let Some(current) = self.current() {
-            let mut keyring = Keyring::clone(&current);
-            keyring.handle(&fact, now)?;
-            self.current.store(Some(Arc::new(keyring)));
-        }
-        epochs.insert(fact.epoch, fact);
-        if epochs.len() > EPOCHS_MAX {
-            epochs.pop_first();
-        }
-        Ok(())
     }
 }

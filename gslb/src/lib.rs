@@ -1,8 +1,12 @@
 //! Where viewers connect: hears the loads of all link nodes, answers `POST /v1/enter`.
 //!
 //! Tasks keep what is known up to date: the collector packs load reports into the load table, the
-//! sync plans a snapshot from it every few milliseconds, others follow `control` and fetch the
-//! master keys. An answer reads what is known and waits for nobody.
+//! sync plans a snapshot from it every few milliseconds, others follow `control`, fetch the master
+//! keys and read files of ticket keys. An answer reads what is known and waits for nobody.
+//!
+//! A gslb that hears nothing from `control` does not know the latest kicks. Its tokens count from
+//! the moment up to which it knows them, so links refuse whom a later kick concerns; when half of a
+//! token's life would be over at its birth, it mints none and says when to ask again.
 #![deny(missing_docs)]
 
 pub mod config;
@@ -11,8 +15,9 @@ pub mod table;
 mod collector;
 mod control;
 mod enter;
-mod keys;
+mod jwks;
 mod known;
+mod masters;
 mod rate;
 mod service;
 mod sync;

@@ -1,16 +1,20 @@
 //! The service, put together.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use auth_core::app::App;
 use auth_core::node::NodeSecret;
+use auth_core::policy::Policies;
+use auth_core::sealed::SECRET_BYTES_MIN;
+use auth_core::ticket::TicketKeys;
 use bus::Bus;
 use channel::{ClientTls, ServerTls};
 use gslb_core::fleet::{Fleet, Limits};
-use gslb_core::snapshot::Policy;
+use gslb_core::policy::Policy;
 use kit::clock::Clock;
 use kit::health::Health;
 use kit::http::{Plain, Server};
@@ -24,8 +28,9 @@ use crate::collector::{self, Collector};
 use crate::config::Config;
 use crate::control::{Control, Refused};
 use crate::enter::{Enter, router};
-use crate::keys::{self, Fetcher};
+use crate::jwks::Files;
 use crate::known::Known;
+use crate::masters::{Copy, Fetcher, Keeper};
 use crate::sync::Sync;
 use crate::table::LoadTable;
 use crate::watch::Watch;
@@ -37,8 +42,8 @@ pub struct Parts {
     pub clock: Clock,
     /// Metrics of the process.
     pub meter: Meter,
-    /// Health of the process; the parts are `gslb.keys`, `gslb.snapshot`, `gslb.fleet` and
-    /// `gslb.control`.
+    /// Health of the process; the parts are `gslb.keys`, `gslb.jwks`, `gslb.snapshot`,
+    /// `gslb.fleet` and `gslb.control`.
     pub health: Health,
     /// For jitter and the first turn; nothing secret follows from it.
     pub seed: u64,
@@ -62,9 +67,7 @@ pub struct Service {
     config: Config,
     clock: Clock,
     meter: Meter,
-    health: Health,
     seed: u64,
-    global_bus: Arc<dyn Bus>,
     load_table: Arc<dyn LoadTable>,
     tls: Option<ServerTls>,
     listener: TcpListener,
@@ -73,16 +76,27 @@ pub struct Service {
     collector_addr: Option<SocketAddr>,
     known: Arc<Known>,
     enter: Arc<Enter>,
-    fetcher: Fetcher,
+    keeper: Keeper,
+    files: Files,
+    control: Control,
+    watch: Watch,
 }
 
 impl Service {
-    /// Binds the listener and the collector's socket.
+    /// Binds the listener and the collector's socket, and reads what is on disk: the copy of the
+    /// master keys, and files of ticket keys.
     ///
     /// # Errors
-    /// When an address cannot be bound, or an app's ticket keys cannot be used.
+    /// When the configuration is wrong, an address cannot be bound, an app's ticket keys cannot be
+    /// used, or others could use the copy.
     pub async fn bind(config: Config, parts: Parts) -> anyhow::Result<Self> {
-        let Parts { clock, meter, health, seed, .. } = parts;
+        config.check()?;
+        ensure!(
+            config.secret.expose().len() >= SECRET_BYTES_MIN,
+            "the secret of node {} has fewer than {SECRET_BYTES_MIN} bytes",
+            config.node
+        );
+        let Parts { clock, meter, health, seed, apps, .. } = parts;
         let listener = TcpListener::bind(config.listen).await;
         let listener = listener.with_context(|| format!("{} cannot be bound", config.listen))?;
         let collector = match config.collector.enabled {
@@ -91,29 +105,45 @@ impl Service {
         };
         let (collector, collector_addr) = collector.unzip();
 
-        let known = Arc::new(Known::new(config.segments.clone(), config.revocations_max));
-        let enter = Enter::new(
-            config.clone(),
-            &parts.apps,
-            Arc::clone(&known),
-            clock.clone(),
-            meter.clone(),
-        );
+        let audience = Some(config.audience.clone()).filter(|it| !it.is_empty());
+        let tickets = TicketKeys::new(&apps, &BTreeMap::new(), audience.clone());
+        let tickets = tickets.context("the apps cannot be used")?;
+        let (policies, bases) = (Policies::new(&apps), config.segments.clone());
+        let known = Arc::new(Known::new(tickets, policies, bases, config.revocations_max));
         let secret = config.secret.clone();
+        let fetcher = Fetcher::new(&config.auth_url, config.node, secret.clone(), &parts.auth_tls)?;
+        let copy = Copy::new(&config.data, secret);
+        let keeper = Keeper::new(fetcher, copy, Arc::clone(&known), clock.clone(), &meter)?;
+        let enter =
+            Enter::new(config.clone(), &apps, Arc::clone(&known), clock.clone(), meter.clone())?;
+        let part = health.part("gslb.jwks");
+        let mut files = Files::new(apps, audience, Arc::clone(&known), clock.clone(), part, &meter);
+        files.look().await?;
+        let control = Control {
+            bus: parts.global_bus,
+            known: Arc::clone(&known),
+            clock: clock.clone(),
+            bases_fixed: !config.segments.is_empty(),
+            health: health.part("gslb.control"),
+            refused: Refused::new(&meter),
+        };
+        let horizon_min = Duration::from_secs(config.horizon_s_min.into());
+        let watch = Watch::new(Arc::clone(&known), horizon_min, clock.clone(), &health, &meter);
         Ok(Self {
             addr: listener.local_addr()?,
             listener,
             collector,
             collector_addr,
-            enter: Arc::new(enter.context("the apps cannot be used")?),
-            fetcher: Fetcher::new(&config.auth_url, config.node, secret, &parts.auth_tls)?,
+            enter: Arc::new(enter),
+            keeper,
+            files,
+            control,
+            watch,
             known,
             config,
             clock,
             meter,
-            health,
             seed,
-            global_bus: parts.global_bus,
             load_table: parts.load_table,
             tls: parts.tls,
         })
@@ -148,25 +178,16 @@ impl Service {
         let policy = Policy {
             share_max: config.share_max,
             first_turn: u32::try_from(seed::derive(self.seed, "turns") >> 32).unwrap_or(0),
+            ..Policy::default()
         };
         let fleet = fleet(&config);
-        let sync =
-            Sync::new(self.load_table, Arc::clone(&known), fleet, policy, clock.clone(), &meter);
+        let sync = Sync::new(self.load_table, known, fleet, policy, clock, &meter);
         tasks.spawn("gslb.sync", sync.keep(config.snapshot_ms, shutdown.clone()));
-        let control = Control {
-            bus: self.global_bus,
-            known: Arc::clone(&known),
-            clock: clock.clone(),
-            bases_fixed: !config.segments.is_empty(),
-            health: self.health.part("gslb.control"),
-            refused: Refused::new(&meter),
-        };
-        tasks.spawn("gslb.control", control.keep(shutdown.clone()));
-        let watch = Watch::new(Arc::clone(&known), clock.clone(), &self.health, &meter);
-        tasks.spawn("gslb.watch", watch.keep(shutdown.clone()));
+        tasks.spawn("gslb.control", self.control.keep(shutdown.clone()));
+        tasks.spawn("gslb.watch", self.watch.keep(shutdown.clone()));
         let seed = seed::derive(self.seed, "keys");
-        let keeping = keys::keep(self.fetcher, known, clock, meter.clone(), seed, shutdown.clone());
-        tasks.spawn("gslb.keys", keeping);
+        tasks.spawn("gslb.keys", self.keeper.keep(seed, shutdown.clone()));
+        tasks.spawn("gslb.jwks", self.files.keep(shutdown.clone()));
 
         let server = Server::new(config.http, &meter, "gslb");
         let router = router(self.enter);

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gslb_core::fleet::Fleet;
-use gslb_core::snapshot::{Policy, plan};
+use gslb_core::policy::Policy;
+use gslb_core::snapshot::plan;
 use kit::clock::Clock;
 use kit::meter::{Meter, list};
 use prometheus::{Histogram, IntCounter, IntGauge};

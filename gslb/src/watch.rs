@@ -24,18 +24,29 @@ pub(crate) struct Watch {
     keys: Part,
     snapshot: Part,
     fleet: Part,
+    /// Below it `/readyz` warns.
+    horizon_min: Duration,
     horizon: IntGauge,
+    control_age: IntGauge,
 }
 
 impl Watch {
-    pub(crate) fn new(known: Arc<Known>, clock: Clock, health: &Health, meter: &Meter) -> Self {
+    pub(crate) fn new(
+        known: Arc<Known>,
+        horizon_min: Duration,
+        clock: Clock,
+        health: &Health,
+        meter: &Meter,
+    ) -> Self {
         Self {
             known,
             clock,
             keys: health.part("gslb.keys"),
             snapshot: health.part("gslb.snapshot"),
             fleet: health.part("gslb.fleet"),
+            horizon_min,
             horizon: meter.gauge(list::GSLB_KEYS_HORIZON_SECONDS, &[]),
+            control_age: meter.gauge(list::GSLB_CONTROL_AGE_SECONDS, &[]),
         }
     }
 
@@ -53,13 +64,18 @@ impl Watch {
     fn look(&self) {
         let now = self.clock.wall();
         self.known.revocations.write().tick(now);
+        if let Some(age) = self.known.control.age(self.clock.mono()) {
+            self.control_age.set(seconds(age));
+        }
         let keys = self.known.keys.current();
         let horizon = keys.as_ref().map_or(Duration::ZERO, |it| it.horizon(now));
-        self.horizon.set(i64::try_from(horizon.as_secs()).unwrap_or(i64::MAX));
+        self.horizon.set(seconds(horizon));
         if keys.is_none() {
             self.keys.fail("no master keys");
         } else if horizon.is_zero() {
             self.keys.fail("no key for the running epoch");
+        } else if horizon < self.horizon_min {
+            self.keys.warn(format!("epochs are known for {} s only", horizon.as_secs()));
         } else {
             self.keys.ok();
         }
@@ -76,4 +92,8 @@ impl Watch {
             self.fleet.ok();
         }
     }
+}
+
+fn seconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
 }

@@ -56,7 +56,7 @@ pub struct ResumeKey {
 }
 
 /// `POST /v1/keys/masters`: gslb's answer.
-#[derive(Clone, Deserialize, Serialize)]
+#[derive(Clone, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Masters {
     /// Length of an epoch.
     pub interval_s: u32,
@@ -65,7 +65,7 @@ pub struct Masters {
 }
 
 /// One master key.
-#[derive(Clone, Deserialize, Serialize)]
+#[derive(Clone, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Master {
     /// Its number.
     pub kid: u8,

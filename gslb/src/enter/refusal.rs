@@ -25,12 +25,20 @@ pub(crate) enum Refusal {
     OtherApp,
     #[error("too many questions from this address")]
     RateLimited { retry_after_ms: u32 },
+    #[error("this room, or renewing, asks for a ticket")]
+    TicketRequired,
     #[error(transparent)]
     Ticket(#[from] TicketRefusal),
+    #[error("the room is for verified accounts")]
+    NotVerified,
+    #[error("the room is not for minors")]
+    MinorsRefused,
     #[error("no node under lease has this address")]
     UnknownAddress,
     #[error("there are no keys to mint tokens with")]
     NoKeys,
+    #[error("the latest kicks are not known here")]
+    Behind,
     #[error("there is neither an address nor a segment base to go to")]
     Nowhere,
     #[error("there is nothing at this path")]
@@ -50,9 +58,13 @@ impl Refusal {
             Self::ApiKeyMissing => "api_key_missing",
             Self::OtherApp => "other_app",
             Self::RateLimited { .. } => "rate_limited",
+            Self::TicketRequired => "ticket_required",
             Self::Ticket(refusal) => refusal.code(),
+            Self::NotVerified => "not_verified",
+            Self::MinorsRefused => "minors_refused",
             Self::UnknownAddress => "unknown_address",
             Self::NoKeys => "no_keys",
+            Self::Behind => "behind",
             Self::Nowhere => "nowhere",
             Self::NotFound => "not_found",
             Self::Method => "method",
@@ -70,28 +82,31 @@ impl Refusal {
     const fn status(&self) -> u16 {
         match self {
             Self::Malformed | Self::Device => 400,
-            Self::ApiKey => 401,
-            Self::ApiKeyMissing | Self::OtherApp => 403,
+            Self::ApiKey | Self::TicketRequired => 401,
+            Self::ApiKeyMissing | Self::OtherApp | Self::NotVerified | Self::MinorsRefused => 403,
             Self::UnknownAddress | Self::NotFound => 404,
             Self::Method => 405,
             Self::TooLarge => 413,
             Self::RateLimited { .. } => 429,
             Self::Ticket(refusal) => refusal.status(),
-            Self::NoKeys | Self::Nowhere => 503,
+            Self::NoKeys | Self::Behind | Self::Nowhere => 503,
         }
     }
 
     const fn retry_after_ms(&self) -> u32 {
         match self {
             Self::RateLimited { retry_after_ms } => *retry_after_ms,
-            Self::NoKeys | Self::Nowhere => RETRY_AFTER_MS,
+            Self::NoKeys | Self::Behind | Self::Nowhere => RETRY_AFTER_MS,
             Self::Malformed
             | Self::TooLarge
             | Self::Device
             | Self::ApiKey
             | Self::ApiKeyMissing
             | Self::OtherApp
+            | Self::TicketRequired
             | Self::Ticket(_)
+            | Self::NotVerified
+            | Self::MinorsRefused
             | Self::UnknownAddress
             | Self::NotFound
             | Self::Method => 0,

@@ -1,7 +1,11 @@
 //! The service end to end: real datagrams in, real HTTP out, tokens checked as links do.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod control;
+mod jwks;
 mod loads;
+mod masters;
+mod policies;
 mod refusals;
 mod world;
 

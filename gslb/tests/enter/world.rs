@@ -1,6 +1,7 @@
 //! A running auth service and gslb, a bus between them, and link nodes that report.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,12 +9,13 @@ use auth_core::app::{App, TicketAlg, TicketKey};
 use auth_core::keyring::LinkKeyring;
 use auth_core::link_id;
 use auth_core::node::{NodeRole, NodeSecret};
+use auth_core::policy::Policies;
 use auth_core::replay::Replays;
 use auth_core::revocation::Revocations;
 use auth_core::secret::Secret;
 use auth_core::ticket::Signer;
 use auth_core::token::{self, Claims, Scope, TokenRefusal};
-use bus::{Bus, Limits, MemoryBus, PartitionNo, Publish, topic};
+use bus::{Bus, FaultyBus, Limits, MemoryBus, PartitionNo, Publish, topic};
 use channel::{DevCerts, ServerTls};
 use gslb::{Config, LoadTable, MemoryTable, Parts, Service};
 use hmac::digest::KeyInit;
@@ -53,9 +55,13 @@ pub(crate) struct World {
     pub(crate) table: Arc<dyn LoadTable>,
     /// Whether gslbs to be started serve HTTPS.
     pub(crate) tls: bool,
+    /// What gslbs to be started know of.
+    pub(crate) apps: Vec<App>,
+    /// The bus as gslbs see it.
+    pub(crate) cut: Arc<FaultyBus>,
+    pub(crate) dir: TempDir,
     bus: Arc<MemoryBus>,
     certs: DevCerts,
-    dir: TempDir,
     auth: SocketAddr,
     collector: Option<SocketAddr>,
     shutdown: CancellationToken,
@@ -81,6 +87,21 @@ impl World {
         world
     }
 
+    /// The app has a file of ticket keys besides.
+    pub(crate) async fn start_with_jwks(text: &str) -> Self {
+        let mut world = Self::start_without_auth(SocketAddr::from(([127, 0, 0, 1], 0)));
+        world.apps[0].jwks = world.jwks();
+        std::fs::write(world.jwks(), text).unwrap();
+        world.start_auth(world.auth).await;
+        world.start_gslb(|_| {}).await;
+        world
+    }
+
+    /// The file of ticket keys of [`APP`].
+    pub(crate) fn jwks(&self) -> PathBuf {
+        self.dir.path().join("jwks.json")
+    }
+
     /// Nothing runs; gslbs will look for auth at `auth`.
     pub(crate) fn start_without_auth(auth: SocketAddr) -> Self {
         let clock = Clock::system();
@@ -89,8 +110,11 @@ impl World {
         let tls = certs.client().unwrap().with_alpn(&[b"h2", b"http/1.1"]);
         let client =
             reqwest::Client::builder().tls_backend_preconfigured(tls.config()).build().unwrap();
+        let bus = MemoryBus::new(clock.clone(), Limits::default());
         Self {
-            bus: MemoryBus::new(clock.clone(), Limits::default()),
+            apps: apps(),
+            cut: FaultyBus::new(Arc::clone(&bus) as Arc<dyn Bus>),
+            bus,
             clock,
             meter: Meter::new(),
             health: Health::default(),
@@ -108,15 +132,19 @@ impl World {
     }
 
     pub(crate) async fn start_auth(&mut self, listen: SocketAddr) {
-        let config =
-            auth::Config { listen, data: self.dir.path().join("auth"), ..auth::Config::default() };
+        let config = auth::Config {
+            listen,
+            data: self.dir.path().join("auth"),
+            seal: Secret::new("seals the masters of this test's auth service".to_owned()),
+            ..auth::Config::default()
+        };
         let parts = auth::Parts {
             clock: self.clock.clone(),
             meter: self.meter.clone(),
             health: self.health.clone(),
             global_bus: Arc::clone(&self.bus) as Arc<dyn Bus>,
             nodes: nodes(),
-            apps: apps(),
+            apps: apps().into(),
             tls: Some(self.server_tls()),
         };
         let service = auth::Service::bind(config, parts).await.unwrap();
@@ -131,18 +159,21 @@ impl World {
             node: GSLB,
             secret: secret(GSLB),
             auth_url: format!("https://{}", self.auth),
+            data: self.dir.path().join("gslb"),
             ..Config::default()
         };
         config.collector.listen = config.listen;
+        // A busy machine starves the links' reports for longer than the usual lease.
+        config.lease_ms = 1_000;
         change(&mut config);
         let parts = Parts {
             clock: self.clock.clone(),
             meter: self.meter.clone(),
             health: self.health.clone(),
             seed: 7,
-            apps: apps(),
+            apps: self.apps.clone().into(),
             nodes: nodes(),
-            global_bus: Arc::clone(&self.bus) as Arc<dyn Bus>,
+            global_bus: Arc::clone(&self.cut) as Arc<dyn Bus>,
             load_table: Arc::clone(&self.table),
             auth_tls: self.certs.client().unwrap(),
             tls: self.tls.then(|| self.server_tls()),
@@ -171,9 +202,9 @@ impl World {
         Link { load, _tasks: tasks }
     }
 
-    /// Tells everything to end, and waits for it.
+    /// Tells everything to end, and waits for it; the bus and the disk stay.
     pub(crate) async fn stop(&mut self) {
-        self.shutdown.cancel();
+        std::mem::take(&mut self.shutdown).cancel();
         for _ in 0..self.tasks.len() {
             let ended = tokio::time::timeout(DEADLINE, self.tasks.next()).await.unwrap();
             assert!(ended.is_some_and(|it| it.is_ok()));
@@ -189,7 +220,11 @@ impl World {
         let bases = vec![Base { base: "https://cdn.example".to_owned(), weight: 1 }];
         self.publish(Fact::Bases { bases }).await;
         self.until(async || self.health.failures().is_empty()).await;
-        self.until(async || !self.enter(&ticket("ready")).await.segments.is_empty()).await;
+        let request = EnterRequest { ticket: ticket("ready"), ..EnterRequest::default() };
+        let has_bases = async |it: reqwest::Response| {
+            it.status() == 200 && !it.json::<EnterResponse>().await.unwrap().segments.is_empty()
+        };
+        self.until(async || has_bases(self.ask(&request).await).await).await;
     }
 
     pub(crate) async fn publish(&self, fact: Fact) {
@@ -220,8 +255,9 @@ impl World {
     pub(crate) async fn enter(&self, ticket: &str) -> EnterResponse {
         let request = EnterRequest { ticket: ticket.to_owned(), ..EnterRequest::default() };
         let response = self.ask(&request).await;
-        assert_eq!(response.status(), 200);
-        response.json().await.unwrap()
+        let (status, body) = (response.status(), response.text().await.unwrap());
+        assert_eq!(status, 200, "{body}");
+        serde_json::from_str(&body).unwrap()
     }
 
     pub(crate) async fn ask(&self, request: &EnterRequest) -> reqwest::Response {
@@ -243,6 +279,16 @@ impl World {
         offer: &Offer,
         text: &str,
     ) -> Result<Claims, TokenRefusal> {
+        self.verify_after(&Revocations::new(1), offer, text).await
+    }
+
+    /// The same of a link that has heard of these kicks.
+    pub(crate) async fn verify_after(
+        &self,
+        revocations: &Revocations,
+        offer: &Offer,
+        text: &str,
+    ) -> Result<Claims, TokenRefusal> {
         let node = node_of(&offer.address);
         let authority = offer.address.authority();
         let request = LinkKeysRequest { node, unit: UnitId(1), addresses: vec![authority.clone()] };
@@ -252,8 +298,15 @@ impl World {
         let keys: LinkKeys = response.json().await.unwrap();
         let keys = LinkKeyring::new(&keys).unwrap();
         let links = [link_id(&authority)];
-        let scope = Scope { keys: &keys, links: &links, revocations: &Revocations::new(1) };
+        let policies = Policies::default();
+        let scope = Scope { keys: &keys, links: &links, policies: &policies, revocations };
         token::verify(text, &scope, &mut Replays::new(10), self.clock.wall())
+    }
+
+    /// What the token for the first address says.
+    pub(crate) async fn claims(&self, answer: &EnterResponse) -> Claims {
+        let offer = &answer.addresses[0];
+        self.verify_at(offer, &offer.token).await.unwrap()
     }
 
     /// The value of a metric, as rendered.
@@ -314,6 +367,7 @@ pub(crate) fn report(node: u32, start: Wall, counter: u64, load: Load) -> LoadRe
         counter,
         start,
         addresses: vec![address(443, Transport::Tls), address(8443, Transport::Wss)],
+        reserve: Vec::new(),
         load,
     }
 }
@@ -354,7 +408,7 @@ fn nodes() -> Arc<[NodeSecret]> {
         .collect()
 }
 
-fn apps() -> Arc<[App]> {
+fn apps() -> Vec<App> {
     let app = |id| App {
         id,
         name: String::new(),
@@ -363,6 +417,7 @@ fn apps() -> Arc<[App]> {
             alg: TicketAlg::Hs256,
             key: ticket_secret(id),
         }],
+        jwks: PathBuf::new(),
         api_keys: vec![Secret::new(api_key(id))],
         policy: Policy::default(),
     };

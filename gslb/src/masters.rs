@@ -1,7 +1,9 @@
-//! The master keys, fetched from the auth service again and again.
+//! The master keys, fetched from the auth service again and again, with a copy on disk.
 //!
 //! There is no last attempt: without masters nobody enters, and what is held stays good for as
 //! long as epochs come.
+
+mod copy;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +13,7 @@ use auth_core::secret::Secret;
 use channel::ClientTls;
 use kit::clock::Clock;
 use kit::meter::{Meter, list};
+use prometheus::IntCounter;
 use proto::enter::Retry;
 use proto::id::NodeId;
 use proto::keys::Masters;
@@ -21,7 +24,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::known::Known;
 
-/// Time between two fetches that succeed: a new master is in use everywhere within two of them.
+pub(crate) use copy::Copy;
+
+/// Time between two fetches while nothing is missing.
 const REFRESH: Duration = Duration::from_secs(60);
 /// Time for one fetch, its connection included.
 const FETCH_MAX: Duration = Duration::from_secs(5);
@@ -74,42 +79,99 @@ impl Fetcher {
     }
 }
 
-/// Fetches until `shutdown`.
-pub(crate) async fn keep(
+/// Keeps the masters new: by the clock, and at once when an epoch names one that is not held.
+#[derive(Debug)]
+pub(crate) struct Keeper {
     fetcher: Fetcher,
+    copy: Copy,
+    /// What the copy holds.
+    saved: Option<Masters>,
     known: Arc<Known>,
     clock: Clock,
-    meter: Meter,
-    seed: u64,
-    shutdown: CancellationToken,
-) -> anyhow::Result<()> {
-    let count = |outcome| meter.counter(list::GSLB_MASTERS_FETCHES_TOTAL, &[outcome]);
-    let (ok, failed) = (count("ok"), count("failed"));
-    let mut rng = SmallRng::seed_from_u64(seed);
-    let mut failures = 0;
-    loop {
-        let fetched = tokio::select! {
-            fetched = fetcher.fetch() => fetched,
-            () = shutdown.cancelled() => return Ok(()),
-        };
-        let taken = fetched.and_then(|it| Ok(known.keys.replace_masters(&it, clock.wall())?));
-        let pause = match taken {
-            Ok(()) => {
-                ok.inc();
-                failures = 0;
-                REFRESH
+    ok: IntCounter,
+    failed: IntCounter,
+    unsaved: IntCounter,
+}
+
+impl Keeper {
+    /// Begins with the copy, if there is one: the auth service may be away. Blocks for file access.
+    ///
+    /// # Errors
+    /// When others could use the copy.
+    pub(crate) fn new(
+        fetcher: Fetcher,
+        copy: Copy,
+        known: Arc<Known>,
+        clock: Clock,
+        meter: &Meter,
+    ) -> anyhow::Result<Self> {
+        let saved = copy.load()?;
+        if let Some(masters) = &saved {
+            known.keys.replace_masters(masters).context("the copy of the masters is damaged")?;
+        }
+        let count = |outcome| meter.counter(list::GSLB_MASTERS_FETCHES_TOTAL, &[outcome]);
+        let (ok, failed, unsaved) = (count("ok"), count("failed"), count("unsaved"));
+        Ok(Self { fetcher, copy, saved, known, clock, ok, failed, unsaved })
+    }
+
+    /// Fetches until `shutdown`.
+    pub(crate) async fn keep(
+        mut self,
+        seed: u64,
+        shutdown: CancellationToken,
+    ) -> anyhow::Result<()> {
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let mut tries = 0;
+        loop {
+            let has_all = tokio::select! {
+                has_all = self.fetch() => has_all,
+                () = shutdown.cancelled() => return Ok(()),
+            };
+            tries = if has_all { 0 } else { tries + 1 };
+            let pause = if has_all { REFRESH } else { back_off(tries, &mut rng) };
+            tokio::select! {
+                () = self.clock.sleep(pause) => {}
+                () = self.known.keys.wanted() => {}
+                () = shutdown.cancelled() => return Ok(()),
+            }
+        }
+    }
+
+    /// Fetches once; whether every master is held then that an epoch names.
+    async fn fetch(&mut self) -> bool {
+        let fetched = self.fetcher.fetch().await.and_then(|masters| {
+            self.known.keys.replace_masters(&masters)?;
+            Ok(masters)
+        });
+        match fetched {
+            Ok(masters) => {
+                self.ok.inc();
+                self.save(masters).await;
+                !self.known.keys.wants(self.clock.wall())
             }
             Err(error) => {
-                failed.inc();
+                self.failed.inc();
                 let error = format!("{error:#}");
-                tracing::warn!(failures, error, "the master keys could not be fetched");
-                failures += 1;
-                back_off(failures, &mut rng)
+                tracing::warn!(error, "the master keys could not be fetched");
+                false
             }
-        };
-        tokio::select! {
-            () = clock.sleep(pause) => {}
-            () = shutdown.cancelled() => return Ok(()),
+        }
+    }
+
+    /// Writes the copy if it would change.
+    async fn save(&mut self, masters: Masters) {
+        if self.saved.as_ref() == Some(&masters) {
+            return;
+        }
+        let (copy, saving) = (self.copy.clone(), masters.clone());
+        let saved = tokio::task::spawn_blocking(move || copy.save(&saving)).await;
+        match saved.map_err(anyhow::Error::from).flatten() {
+            Ok(()) => self.saved = Some(masters),
+            Err(error) => {
+                self.unsaved.inc();
+                let error = format!("{error:#}");
+                tracing::warn!(error, "the copy of the master keys was not written");
+            }
         }
     }
 }

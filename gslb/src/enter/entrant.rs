@@ -1,0 +1,202 @@
+//! Who enters: whom a ticket names, or whom a policy lets in without one.
+//!
+//! Without a ticket a viewer has a passing account that nobody can guess, for as long as one
+//! session and what resumes it live. It cannot be renewed: whose account it was would need a proof.
+//! A kick holds for the account it names, so a viewer without a ticket can come back as another.
+
+use auth_core::policy::{Policies, access};
+use auth_core::ticket::Ticket;
+use auth_core::token::{Rooms, TTL_S_MAX, cap, flag};
+use proto::id::{AppId, RoomId, ViewerId};
+use proto::policy::{Access, Entry, Policy};
+
+use super::refusal::Refusal;
+
+/// Somebody who may have tokens, and what stands in them.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Entrant {
+    pub(super) app: AppId,
+    pub(super) account: ViewerId,
+    pub(super) rooms: Rooms,
+    /// Bits of [`flag`].
+    pub(super) flags: u8,
+    /// Bits of [`cap`].
+    pub(super) caps: u16,
+    pub(super) ttl_s: u16,
+    pub(super) by: By,
+}
+
+/// What lets somebody in.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum By {
+    Ticket,
+    /// An open room.
+    Open,
+    /// A room that is open for guests.
+    Guest,
+}
+
+impl Entrant {
+    /// Whom a ticket names, as far as the policies of all its rooms allow.
+    pub(super) fn with_ticket(ticket: Ticket, policies: &Policies) -> Result<Self, Refusal> {
+        let policy = policies.of(ticket.app, &ticket.rooms);
+        let entrant = Self {
+            flags: ticket.flags(),
+            app: ticket.app,
+            account: ticket.account,
+            rooms: ticket.rooms,
+            caps: ticket.caps,
+            ttl_s: policy.token_ttl_s,
+            by: By::Ticket,
+        };
+        entrant.under(&policy)
+    }
+
+    /// Somebody without a ticket, with the passing account `number`, which must be random.
+    pub(super) fn without_ticket(
+        app: AppId,
+        room: RoomId,
+        number: [u8; 16],
+        policies: &Policies,
+    ) -> Result<Self, Refusal> {
+        let policy = policies.of_room(app, &room);
+        let (by, flags) = match policy.entry {
+            Entry::Open => (By::Open, flag::MAY_SEND),
+            Entry::Guest => (By::Guest, flag::GUEST),
+            Entry::Token => return Err(Refusal::TicketRequired),
+        };
+        let account = format!("anon-{:032x}", u128::from_be_bytes(number));
+        let entrant = Self {
+            app,
+            account: ViewerId::parse(&account).expect("37 letters, digits and hyphens are a name"),
+            rooms: Rooms::from(room),
+            flags,
+            caps: 0,
+            ttl_s: policy.token_ttl_s,
+            by,
+        };
+        entrant.under(&policy)
+    }
+
+    fn under(mut self, policy: &Policy) -> Result<Self, Refusal> {
+        match access(policy, self.caps) {
+            Access::Send => {}
+            Access::Read => self.flags &= !flag::MAY_SEND,
+            Access::Refuse => return Err(refused(policy, self.caps)),
+        }
+        if policy.single_use {
+            self.flags |= flag::SINGLE_USE;
+        }
+        self.ttl_s = self.ttl_s.clamp(1, TTL_S_MAX);
+        Ok(self)
+    }
+}
+
+/// Which of the two rules refuses; where both do, the one that the viewer can do something about.
+fn refused(policy: &Policy, caps: u16) -> Refusal {
+    if caps & cap::VERIFIED == 0 && policy.unverified == Access::Refuse {
+        Refusal::NotVerified
+    } else {
+        Refusal::MinorsRefused
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::control::Fact;
+    use proto::item::Role;
+    use proto::policy::PolicyFact;
+    use proto::time::Wall;
+
+    use super::*;
+
+    const APP: AppId = AppId(1);
+
+    fn policies(policy: Policy) -> Policies {
+        let mut policies = Policies::default();
+        let fact = PolicyFact { app: APP, room: None, version: 1, policy: Some(policy) };
+        policies.handle(&Fact::Policy(fact));
+        policies
+    }
+
+    fn room() -> RoomId {
+        RoomId::parse("lobby").unwrap()
+    }
+
+    fn enter(role: Role, caps: u16, policy: Policy) -> Result<Entrant, Refusal> {
+        let ticket = Ticket {
+            app: APP,
+            account: ViewerId::parse("viewer").unwrap(),
+            rooms: room().into(),
+            role,
+            may_send: role != Role::Guest,
+            caps,
+            issued: Wall(0),
+            expires: Wall(0),
+        };
+        Entrant::with_ticket(ticket, &policies(policy))
+    }
+
+    #[test]
+    fn a_policy_sets_the_life_and_the_use_of_tokens() {
+        let of = |token_ttl_s, single_use| {
+            let policy = Policy { token_ttl_s, single_use, ..Policy::default() };
+            let entrant = enter(Role::Viewer, 0, policy).unwrap();
+            (entrant.ttl_s, entrant.flags)
+        };
+
+        assert_eq!(of(20, true), (20, flag::MAY_SEND | flag::SINGLE_USE));
+        assert_eq!(of(0, false), (1, flag::MAY_SEND));
+        assert_eq!(of(999, false), (TTL_S_MAX, flag::MAY_SEND));
+    }
+
+    #[test]
+    fn what_a_ticket_does_not_claim_costs_what_the_policy_says() {
+        let flags = |policy: Policy, caps| {
+            enter(Role::Moderator, caps, Policy { single_use: false, ..policy }).map(|it| it.flags)
+        };
+        let may = flag::MODERATOR | flag::MAY_SEND;
+        let read = Policy { unverified: Access::Read, minors: Access::Read, ..Policy::default() };
+        let verified = Policy { unverified: Access::Refuse, ..Policy::default() };
+        let adults = Policy { minors: Access::Refuse, ..Policy::default() };
+        let both = Policy { unverified: Access::Refuse, minors: Access::Refuse, ..adults };
+
+        assert_eq!(flags(Policy::default(), cap::MINOR), Ok(may));
+        assert_eq!(flags(read, cap::VERIFIED), Ok(may));
+        assert_eq!(flags(read, 0), Ok(flag::MODERATOR));
+        assert_eq!(flags(read, cap::VERIFIED | cap::MINOR), Ok(flag::MODERATOR));
+        assert_eq!(flags(verified, cap::VERIFIED), Ok(may));
+        assert_eq!(flags(verified, 0), Err(Refusal::NotVerified));
+        assert_eq!(flags(adults, 0), Ok(may));
+        assert_eq!(flags(adults, cap::VERIFIED | cap::MINOR), Err(Refusal::MinorsRefused));
+        assert_eq!(flags(both, cap::MINOR), Err(Refusal::NotVerified));
+    }
+
+    #[test]
+    fn without_a_ticket_the_policy_decides_what_a_viewer_may() {
+        let without = |entry, unverified| {
+            let policies =
+                policies(Policy { entry, unverified, single_use: false, ..Policy::default() });
+            let entered = Entrant::without_ticket(APP, room(), [7; 16], &policies);
+            entered.map(|it| (it.by, it.flags, it.caps))
+        };
+
+        assert_eq!(without(Entry::Open, Access::Send), Ok((By::Open, flag::MAY_SEND, 0)));
+        assert_eq!(without(Entry::Open, Access::Read), Ok((By::Open, 0, 0)));
+        assert_eq!(without(Entry::Open, Access::Refuse), Err(Refusal::NotVerified));
+        assert_eq!(without(Entry::Guest, Access::Send), Ok((By::Guest, flag::GUEST, 0)));
+        assert_eq!(without(Entry::Token, Access::Send), Err(Refusal::TicketRequired));
+    }
+
+    #[test]
+    fn a_passing_account_is_its_number() {
+        let policies = policies(Policy { entry: Entry::Open, ..Policy::default() });
+        let account = |number| {
+            let entrant = Entrant::without_ticket(APP, room(), number, &policies).unwrap();
+            entrant.account.as_str().to_owned()
+        };
+
+        assert_eq!(account([0; 16]), "anon-00000000000000000000000000000000");
+        assert_eq!(account([0xff; 16]), "anon-ffffffffffffffffffffffffffffffff");
+    }
+}
