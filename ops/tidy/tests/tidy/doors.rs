@@ -44,17 +44,6 @@ const DOORS: &[Door] = &[
     },
 ];
 
-/// Files that name a library outside its door, and why they must.
-const EXCEPTIONS: &[(&str, &str, &str)] = &[(
-    "tokio-rustls",
-    "link/src/socket.rs",
-    "a socket holds the stream that channel's acceptor gave it",
-)];
-
-fn is_exception(library: &str, path: &str) -> bool {
-    EXCEPTIONS.iter().any(|(excepted, file, _)| *excepted == library && *file == path)
-}
-
 fn names(source: &Source, library: &str) -> bool {
     let name = library.replace('-', "_");
     let path = format!("{name}::");
@@ -80,7 +69,6 @@ fn wrong_sources(sources: &[Source]) -> Vec<String> {
             .iter()
             .filter(|it| !it.is_generated() && !it.is_tidy() && names(it, door.library))
             .map(|it| it.path.as_str())
-            .filter(|it| !is_exception(door.library, it))
             .collect();
         for path in &named {
             if !door
@@ -105,10 +93,7 @@ fn wrong_manifests(packages: &[Package]) -> Vec<String> {
     let mut complaints = Vec::new();
     for door in DOORS {
         for package in packages.iter().filter(|it| it.outside.contains(door.library)) {
-            let excepted = EXCEPTIONS.iter().any(|(library, file, _)| {
-                *library == door.library && file.starts_with(&format!("{}/", package.folder))
-            });
-            if !door.packages.contains(&package.name.as_str()) && !excepted {
+            if !door.packages.contains(&package.name.as_str()) {
                 complaints.push(format!("{} imports {}", package.name, door.library));
             }
         }
@@ -124,18 +109,6 @@ fn every_library_is_named_only_behind_its_door() {
 #[test]
 fn every_library_is_imported_only_by_the_owner_of_its_door() {
     nothing_wrong(&wrong_manifests(&packages()));
-}
-
-#[test]
-fn every_exception_is_still_needed() {
-    let sources = sources();
-    let unused = EXCEPTIONS.iter().filter(|(library, file, _)| {
-        !sources.iter().any(|it| it.path == *file && names(it, library))
-    });
-    let complaints: Vec<String> =
-        unused.map(|(library, file, _)| format!("{file} does not name {library}")).collect();
-
-    nothing_wrong(&complaints);
 }
 
 #[test]
