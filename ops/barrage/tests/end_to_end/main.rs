@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop at what it did not expect")]
 #![expect(clippy::wildcard_enum_match_arm, reason = "a test picks what it waits for")]
 
+mod anonymous;
 mod api;
 mod attacks;
 mod audit;
@@ -12,6 +13,7 @@ mod process;
 mod recordings;
 mod recovery;
 mod segments;
+mod sessions;
 mod site;
 mod sm2;
 mod terminal;

@@ -3,19 +3,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use auth_core::app::App;
 use auth_core::keyring::Keyring;
 use auth_core::link_id;
+use auth_core::node::NodeRole;
 use auth_core::token::{Claims, Rooms, flag};
 use bus::{At, Tail, Tailed, topic};
 use kit::clock::Clock;
+use kit::meter::Meter;
 use kit::task::Tasks;
 use proto::address::{Address, Transport};
 use proto::control::{Fact, RoomSettings, Segments};
+use proto::enter::{EnterRequest, Offer};
 use proto::frame::Path;
 use proto::id::{AppId, RoomId, ViewerId};
-use proto::keys::{Master, Masters};
+use proto::keys::Masters;
+use proto::policy::Policy;
+use sdk::enter::EnterError;
 use sdk::{Client, Events, Options};
-use serde::Deserialize;
 use stack::crowd::{signer, ticket_source};
 use stack::{Addrs, Business, Config, Identity, Shared, Stack, Trust};
 use tempfile::TempDir;
@@ -33,6 +38,8 @@ pub(crate) struct Site {
     pub(crate) trust: Trust,
     pub(crate) room: RoomId,
     pub(crate) clock: Clock,
+    pub(crate) business: Business,
+    pub(crate) meter: Meter,
     identity: Identity,
     keyring: Keyring,
     services: Tasks,
@@ -40,19 +47,27 @@ pub(crate) struct Site {
     _data: TempDir,
 }
 
-#[derive(Deserialize)]
-struct MastersFile {
-    masters: Vec<Master>,
-}
-
 impl Site {
     /// Starts everything, with a login time of `login_ms`.
     pub(crate) async fn start(login_ms: u32) -> Self {
+        Self::with(|config| config.link.login_ms_max = login_ms).await
+    }
+
+    /// Starts everything whose app has this policy.
+    pub(crate) async fn with_policy(policy: Policy) -> Self {
+        Self::with(|config| {
+            let identity = Identity::load_or_create(&config.data).unwrap();
+            config.app = vec![App { policy, ..identity.app() }];
+        })
+        .await
+    }
+
+    /// Starts everything with a change.
+    pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> Self {
         let data = tempfile::tempdir().unwrap();
         let clock = Clock::system();
         let mut config = Config::demo(data.path());
-        config.link.login_ms_max = login_ms;
-        let interval_s = config.auth.interval_s;
+        change(&mut config);
         let stack = Stack::bind(config, clock.clone(), 7).await.unwrap();
         let (addrs, trust) = (stack.addrs().clone(), stack.trust().clone());
         let (identity, shared) = (stack.identity().clone(), stack.shared().clone());
@@ -67,12 +82,23 @@ impl Site {
             ..RoomSettings::default()
         };
         let http = sdk::http::client(&trust.tls).unwrap();
+        let masters = masters(&http, &addrs.auth, &identity).await;
         let business = Business::new(http, addrs.api.clone(), identity.api_key.clone());
         business.create_room(&room, &settings).await.unwrap();
-        let masters = std::fs::read(data.path().join("auth/masters.json")).unwrap();
-        let MastersFile { masters } = serde_json::from_slice(&masters).unwrap();
-        let keyring = keyring(Masters { interval_s, masters }, &shared).await;
-        Self { addrs, trust, room, clock, identity, keyring, services, shutdown, _data: data }
+        let keyring = keyring(masters, &shared).await;
+        Self {
+            addrs,
+            trust,
+            room,
+            clock,
+            business,
+            meter: shared.meter,
+            identity,
+            keyring,
+            services,
+            shutdown,
+            _data: data,
+        }
     }
 
     /// The listener that speaks `transport`.
@@ -98,12 +124,52 @@ impl Site {
         self.keyring.mint(&claims).unwrap()
     }
 
-    /// A viewer with the real SDK.
-    pub(crate) fn viewer(&self, account: &str, path: Path) -> (Client, Events) {
+    /// A ticket, issued now.
+    pub(crate) fn ticket(&self, account: &str) -> String {
+        self.tickets(account)()
+    }
+
+    fn tickets(&self, account: &str) -> impl Fn() -> String + Send + Sync + use<> {
         let app = self.identity.app();
         let account = ViewerId::parse(account).unwrap();
         let signer = Arc::new(signer(&app).unwrap());
-        let ticket = ticket_source(&signer, &app, &account, &self.room, &self.clock);
+        ticket_source(&signer, &app, &account, &self.room, &self.clock)
+    }
+
+    /// What `enter` says about a ticket: an address of this transport with a token, or a problem.
+    pub(crate) async fn ask(
+        &self,
+        ticket: &str,
+        transport: Transport,
+    ) -> Result<Option<Offer>, EnterError> {
+        let http = sdk::http::client(&self.trust.tls).unwrap();
+        let client = proto::enter::Client { transports: vec![transport], ..Default::default() };
+        let ticket = ticket.to_owned();
+        let request = EnterRequest { ticket, client, ..EnterRequest::default() };
+        let answer = sdk::enter::enter(&http, &self.addrs.enter, &request, STEP_MAX).await?;
+        Ok(answer.addresses.into_iter().find(|it| it.address.transport == transport))
+    }
+
+    /// An address of this transport with a token; the link's first report may be under way.
+    pub(crate) async fn offer(&self, account: &str, transport: Transport) -> Offer {
+        let start = self.clock.mono();
+        loop {
+            if let Ok(Some(offer)) = self.ask(&self.ticket(account), transport).await {
+                return offer;
+            }
+            assert!(self.clock.mono().since(start) < WAIT_MAX, "enter gives no address");
+            self.clock.sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// A viewer with the real SDK.
+    pub(crate) fn viewer(&self, account: &str, path: Path) -> (Client, Events) {
+        Client::start(self.options(account, path))
+    }
+
+    /// What a viewer with the real SDK is told at its start.
+    pub(crate) fn options(&self, account: &str, path: Path) -> Options {
+        let ticket = self.tickets(account);
         let mut options = Options::new(
             self.addrs.enter.clone(),
             Arc::new(ticket),
@@ -113,7 +179,7 @@ impl Site {
         );
         options.rooms = vec![(self.room.clone(), path)];
         options.tls = Some(self.trust.tls.clone());
-        Client::start(options)
+        options
     }
 
     /// Ends everything well.
@@ -123,7 +189,15 @@ impl Site {
     }
 }
 
-/// The keys that gslb has: masters from auth's file, epochs from `control`.
+/// The masters, as gslb gets them.
+async fn masters(http: &reqwest::Client, auth: &str, identity: &Identity) -> Masters {
+    let node = identity.nodes().into_iter().find(|it| it.role == NodeRole::Gslb).unwrap();
+    let request = http.post(format!("{auth}/v1/keys/masters")).bearer_auth(node.secret.expose());
+    let answer = request.header("x-barrage-node", node.node.to_string()).send().await.unwrap();
+    answer.error_for_status().unwrap().json().await.unwrap()
+}
+
+/// The keys that gslb has: masters, and epochs from `control`.
 async fn keyring(masters: Masters, shared: &Shared) -> Keyring {
     let mut keyring = Keyring::new(&masters).unwrap();
     let (bus, control) = (Arc::clone(&shared.bus), topic::control());
