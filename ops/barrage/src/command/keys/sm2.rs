@@ -103,18 +103,20 @@ struct File {
     what: &'static str,
 }
 
-pub(crate) fn run(args: Sm2) -> anyhow::Result<ExitCode> {
-    match args.command {
-        Sm2Command::Ca { name, days, out } => ca(&name, life(days), &out.out),
-        Sm2Command::Leaf { names, authority, days, out } => {
-            leaf(names.names, &authority.ca, life(days), &out.out)
-        }
-        Sm2Command::Csr { names, out } => csr(names.names, &out.out),
-        Sm2Command::Sign { request, authority, days, out } => {
-            sign(&request, &authority.ca, life(days), &out.out)
-        }
-    }?;
-    Ok(ExitCode::SUCCESS)
+impl Sm2 {
+    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+        match self.command {
+            Sm2Command::Ca { name, days, out } => ca(&name, life(days), &out.out),
+            Sm2Command::Leaf { names, authority, days, out } => {
+                leaf(names.names, &authority.ca, life(days), &out.out)
+            }
+            Sm2Command::Csr { names, out } => csr(names.names, &out.out),
+            Sm2Command::Sign { request, authority, days, out } => {
+                sign(&request, &authority.ca, life(days), &out.out)
+            }
+        }?;
+        Ok(ExitCode::SUCCESS)
+    }
 }
 
 fn ca(name: &str, life: Life, out: &Path) -> anyhow::Result<()> {

@@ -20,12 +20,14 @@ pub(super) struct Sm3 {
     files: Vec<PathBuf>,
 }
 
-pub(super) fn run(args: &Sm3) -> anyhow::Result<ExitCode> {
-    for file in &args.files {
-        let hash = hash(file).with_context(|| format!("cannot hash {}", file.display()))?;
-        cli::line(&format!("{}  {}", hex::encode(hash), file.display()));
+impl Sm3 {
+    pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
+        for file in &self.files {
+            let hash = hash(file).with_context(|| format!("cannot hash {}", file.display()))?;
+            cli::line(&format!("{}  {}", hex::encode(hash), file.display()));
+        }
+        Ok(ExitCode::SUCCESS)
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn hash(file: &Path) -> anyhow::Result<[u8; 32]> {
