@@ -11,10 +11,14 @@ use std::time::Duration;
 
 use proto::id::NodeId;
 use proto::limits::{ADDRESSES_MAX, REGION_NODES_MAX};
-use proto::load::{Load, LoadReport, RegionLoads};
+use proto::load::{LoadReport, RegionLoads};
 use proto::time::{Mono, Wall};
 
 use crate::listener::Listener;
+use crate::region::{Region, Regions};
+use row::{Row, State};
+
+pub(crate) mod row;
 
 /// Nodes that any configuration may allow: what turn arithmetic is proven for.
 pub const NODES_MAX: usize = 1 << 15;
@@ -62,8 +66,9 @@ pub enum Refusal {
     #[error("the fleet holds as many nodes as it may")]
     NodesMax,
     /// [`REGION_NODES_MAX`] nodes of its region are under lease: one more would not fit the
-    /// region's value.
-    #[error("the region holds as many nodes as it may")]
+    /// region's value. Or it would be one region more than
+    /// [`REGIONS_MAX`](crate::region::REGIONS_MAX).
+    #[error("the region holds as many nodes as it may, or is one too many")]
     RegionMax,
 }
 
@@ -80,27 +85,62 @@ pub enum Output {
 #[derive(Debug)]
 pub struct Fleet {
     limits: Limits,
-    members: BTreeMap<NodeId, Member>,
+    regions: Regions,
+    /// By region, its nodes under lease.
+    lived_in: Vec<usize>,
+    /// Places in `members` and `rows`.
+    slots: BTreeMap<NodeId, u32>,
+    members: Vec<Option<Member>>,
+    /// What plans read: the numbers alone, side by side.
+    rows: Vec<Row>,
+    leases: Vec<Lease>,
+    /// Slots of forgotten nodes.
+    free: Vec<u32>,
+    live: usize,
     /// Rises when pools must be built anew: a node joined, expired, or changed its addresses.
     shape: u64,
     /// Rises with everything that a reader of the loads could notice.
     version: u64,
+    /// The last time that reports could be heard.
+    heard: Mono,
+    /// Until then nobody knows who is new: the fleet itself is.
+    settled: Mono,
+    /// Nothing expires and nothing is forgotten before.
+    due: Mono,
     /// At most one joining and one expiry for each of `nodes_max`; what exceeds it is not told.
     outputs: VecDeque<Output>,
 }
 
-/// One node. Its lease holds while `live`; afterwards only the stamp is of use.
+/// One node: what changes seldom. Its load is in its [`Row`].
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) report: LoadReport,
+    pub(crate) region: Region,
+    /// The published ones, then the reserve.
     pub(crate) listeners: Arc<[Listener]>,
-    pub(crate) expires: Mono,
-    live: bool,
+}
+
+/// Until when a node is there, and since when it grows.
+#[derive(Clone, Copy, Debug)]
+struct Lease {
+    expires: Mono,
+    ramp: Ramp,
+}
+
+/// Whether and since when a node grows to its full share.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Ramp {
+    /// It has it.
+    Done,
+    /// It joined or came back.
+    Start(Mono),
+    /// It was besieged.
+    Siege(Mono),
 }
 
 /// A report's place in its node's history.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) struct Stamp {
+struct Stamp {
     start: Wall,
     counter: u64,
 }
@@ -116,60 +156,87 @@ impl Fleet {
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         let limits = Limits { nodes_max: limits.nodes_max.min(NODES_MAX), ..limits };
-        Self { limits, members: BTreeMap::new(), shape: 0, version: 0, outputs: VecDeque::new() }
+        Self {
+            limits,
+            regions: Regions::default(),
+            lived_in: Vec::new(),
+            slots: BTreeMap::new(),
+            members: Vec::new(),
+            rows: Vec::new(),
+            leases: Vec::new(),
+            free: Vec::new(),
+            live: 0,
+            shape: 0,
+            version: 0,
+            heard: Mono::default(),
+            settled: Mono::default(),
+            due: Mono(u64::MAX),
+            outputs: VecDeque::new(),
+        }
     }
 
     /// Hears a report, whose sender has been authenticated.
     pub fn handle(&mut self, report: LoadReport, now: Mono) -> Result<Heard, Refusal> {
-        if report.addresses.len() > ADDRESSES_MAX {
+        if report.addresses.len() + report.reserve.len() > ADDRESSES_MAX {
             return Err(Refusal::Addresses);
         }
-        let node = report.node;
-        let known = self.members.get(&node);
-        if known.is_some_and(|it| Stamp::of(&report) <= it.stamp()) {
+        let slot = self.slots.get(&report.node).copied();
+        let before = slot.and_then(|it| Some((self.member(it)?, self.rows[it as usize])));
+        if before.is_some_and(|(it, _)| Stamp::of(&report) <= Stamp::of(&it.report)) {
             return Err(Refusal::Replayed);
         }
-        let moves = known.is_none_or(|it| !it.live || it.report.region != report.region);
-        if moves && self.is_region_full(&report.region) {
+        let lived = before.filter(|(_, row)| row.is_live()).map(|(it, _)| it.region);
+        let region = self.regions.number(&report.region).ok_or(Refusal::RegionMax)?;
+        let moves = lived != Some(region);
+        if moves && self.lived_in.get(region.index()).is_some_and(|it| *it >= REGION_NODES_MAX) {
             return Err(Refusal::RegionMax);
         }
-        if known.is_none() && self.members.len() >= self.limits.nodes_max && !self.forget_one() {
-            return Err(Refusal::NodesMax);
-        }
+        let slot = slot.or_else(|| self.slot()).ok_or(Refusal::NodesMax)?;
 
-        let expires = now + self.limits.lease;
+        self.heard = self.heard.max(now);
         self.version += 1;
-        if let Some(member) = self.members.get_mut(&node).filter(|it| it.live) {
-            let readdressed = member.report.addresses != report.addresses;
-            if readdressed {
-                member.listeners = Listener::prepare(&report.addresses);
-            }
-            self.shape += u64::from(moves || readdressed);
-            member.report = report;
-            member.expires = expires;
+        if self.live == 0 {
+            self.settled = now + self.limits.lease;
+        }
+        let lease =
+            Lease { expires: now + self.limits.lease, ramp: self.next_ramp(slot, &report, now) };
+        if moves {
+            self.leave(lived);
+            self.enter(region);
+        }
+        let node = report.node;
+        self.settle(slot, report, region, lease);
+        if lived.is_some() {
             return Ok(Heard::Renewed);
         }
-        let listeners = Listener::prepare(&report.addresses);
-        self.members.insert(node, Member { report, listeners, expires, live: true });
-        self.shape += 1;
         self.tell(Output::Joined(node));
         Ok(Heard::Joined)
     }
 
     /// Ends the leases that expired at or before `now`.
+    ///
+    /// Whoever hears reports from somebody else, such as a load table, calls this only while that
+    /// speaks: leases do not run while nobody can be heard, and plans grow cautious instead.
     pub fn tick(&mut self, now: Mono) {
-        let mut expired = Vec::new();
-        self.members.retain(|&node, member| {
-            if member.live && member.expires <= now {
-                member.live = false;
-                expired.push(node);
+        self.heard = self.heard.max(now);
+        if now < self.due {
+            return;
+        }
+        self.due = Mono(u64::MAX);
+        for slot in 0..self.rows.len() {
+            let Lease { expires, .. } = self.leases[slot];
+            if self.rows[slot].is_live() {
+                if now < expires {
+                    self.due = self.due.min(expires);
+                    continue;
+                }
+                self.expire(slot);
             }
-            member.live || now.since(member.expires) < MEMORY
-        });
-        for node in expired {
-            self.shape += 1;
-            self.version += 1;
-            self.tell(Output::Expired(node));
+            if now.since(expires) >= MEMORY {
+                self.forget(slot);
+            } else if self.members[slot].is_some() {
+                self.due = self.due.min(expires + MEMORY);
+            }
         }
     }
 
@@ -181,19 +248,20 @@ impl Fleet {
     /// When the next lease expires unless it is renewed. Looks at every node.
     #[must_use]
     pub fn deadline(&self) -> Option<Mono> {
-        self.live().map(|it| it.expires).min()
+        let leases = self.rows.iter().zip(&self.leases);
+        leases.filter(|(row, _)| row.is_live()).map(|(_, it)| it.expires).min()
     }
 
     /// Nodes under lease.
     #[must_use]
-    pub fn len(&self) -> usize {
-        self.live().count()
+    pub const fn len(&self) -> usize {
+        self.live
     }
 
     /// Whether no node is under lease.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.live().next().is_none()
+    pub const fn is_empty(&self) -> bool {
+        self.live == 0
     }
 
     /// Rises with every report that counts and every lease that expires.
@@ -207,9 +275,10 @@ impl Fleet {
     #[must_use]
     pub fn pack(&self, at: Wall) -> Vec<RegionLoads> {
         let mut regions: BTreeMap<&str, Vec<LoadReport>> = BTreeMap::new();
-        for member in self.members.values() {
+        for &slot in self.slots.values() {
+            let Some(member) = self.member(slot) else { continue };
             let nodes = regions.entry(&member.report.region).or_default();
-            if member.live {
+            if self.rows[slot as usize].is_live() {
                 nodes.push(member.report.clone());
             }
         }
@@ -217,55 +286,143 @@ impl Fleet {
         packed.map(|(region, nodes)| RegionLoads { region: region.to_owned(), at, nodes }).collect()
     }
 
-    /// The nodes under lease, by id.
-    pub(crate) fn live(&self) -> impl Iterator<Item = &Member> {
-        self.members.values().filter(|it| it.live)
+    /// The nodes under lease by id, with their slots.
+    pub(crate) fn live(&self) -> impl Iterator<Item = (u32, &Member)> {
+        let slots = self.slots.values().filter(|&&it| self.rows[it as usize].is_live());
+        slots.filter_map(|&it| Some((it, self.member(it)?)))
+    }
+
+    /// By slot; those of dead and forgotten nodes are not live.
+    pub(crate) fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// Since when the node of a slot grows.
+    pub(crate) fn ramp(&self, slot: usize) -> Ramp {
+        self.leases[slot].ramp
+    }
+
+    /// Bits a second out of the node of a slot.
+    pub(crate) fn egress_bps(&self, slot: u32) -> u64 {
+        self.member(slot).map_or(0, |it| it.report.load.egress_bps)
+    }
+
+    pub(crate) const fn regions(&self) -> &Regions {
+        &self.regions
     }
 
     pub(crate) const fn shape(&self) -> u64 {
         self.shape
     }
 
-    fn is_region_full(&self, region: &str) -> bool {
-        self.live().filter(|it| it.report.region == region).count() >= REGION_NODES_MAX
+    /// The last time that reports could be heard.
+    pub(crate) const fn heard(&self) -> Mono {
+        self.heard
     }
 
-    /// Makes room by forgetting the node that has been silent longest, if one is.
-    fn forget_one(&mut self) -> bool {
-        let silent = self.members.iter().filter(|(_, it)| !it.live);
-        let Some(node) = silent.min_by_key(|(_, it)| it.expires).map(|(&node, _)| node) else {
-            return false;
+    fn member(&self, slot: u32) -> Option<&Member> {
+        self.members[slot as usize].as_ref()
+    }
+
+    /// A slot for one more node, at the cost of the one that has been silent longest if need be.
+    fn slot(&mut self) -> Option<u32> {
+        if self.slots.len() >= self.limits.nodes_max {
+            let rows = self.rows.iter().enumerate();
+            let silent = rows.filter(|&(slot, row)| !row.is_live() && self.members[slot].is_some());
+            let (slot, _) = silent.min_by_key(|&(slot, _)| self.leases[slot].expires)?;
+            self.forget(slot);
+        }
+        self.free.pop().or_else(|| {
+            let slot = u32::try_from(self.rows.len()).ok()?;
+            self.rows.push(Row::default());
+            self.leases.push(Lease { expires: Mono::default(), ramp: Ramp::Done });
+            self.members.push(None);
+            Some(slot)
+        })
+    }
+
+    /// From when on the node grows, and how fast.
+    fn next_ramp(&self, slot: u32, report: &LoadReport, now: Mono) -> Ramp {
+        let Some(member) = self.member(slot) else {
+            return if now < self.settled { Ramp::Done } else { Ramp::Start(now) };
         };
-        self.members.remove(&node);
-        true
+        let (slot, before) = (slot as usize, &member.report);
+        if before.load.besieged {
+            Ramp::Siege(now)
+        } else if before.load.draining || before.start != report.start {
+            Ramp::Start(now)
+        } else if self.rows[slot].is_live() {
+            self.leases[slot].ramp
+        } else if now < self.settled {
+            Ramp::Done
+        } else {
+            Ramp::Start(now)
+        }
+    }
+
+    /// Puts what is known of a node in its place.
+    fn settle(&mut self, slot: u32, report: LoadReport, region: Region, lease: Lease) {
+        let at = slot as usize;
+        let same = self.members[at].as_ref().filter(|_| self.rows[at].is_live()).filter(|it| {
+            it.region == region
+                && it.report.addresses == report.addresses
+                && it.report.reserve == report.reserve
+        });
+        let listeners = same.map(|it| Arc::clone(&it.listeners)).unwrap_or_else(|| {
+            self.shape += 1;
+            Listener::prepare(&report.addresses, &report.reserve)
+        });
+        let state = if report.load.draining || report.load.besieged {
+            State::Resting
+        } else if lease.ramp == Ramp::Done {
+            State::Taking
+        } else {
+            State::Growing
+        };
+        // Cut off: only two neighbouring numbers are ever compared.
+        let report_no = u32::try_from(self.version & u64::from(u32::MAX)).expect("it is cut off");
+        self.rows[at] = Row::new(&report, report_no, state);
+        self.leases[at] = lease;
+        self.slots.insert(report.node, slot);
+        self.members[at] = Some(Member { report, region, listeners });
+        self.due = self.due.min(lease.expires);
+    }
+
+    fn enter(&mut self, region: Region) {
+        let regions = self.regions.len();
+        self.lived_in.resize(regions, 0);
+        self.lived_in[region.index()] += 1;
+        self.live += 1;
+    }
+
+    fn leave(&mut self, region: Option<Region>) {
+        if let Some(region) = region {
+            self.lived_in[region.index()] -= 1;
+            self.live -= 1;
+        }
+    }
+
+    fn expire(&mut self, slot: usize) {
+        let region = self.members[slot].as_ref().map(|it| it.region);
+        self.leave(region);
+        self.rows[slot].state = State::Dead;
+        self.shape += 1;
+        self.version += 1;
+        self.tell(Output::Expired(self.rows[slot].node));
+    }
+
+    fn forget(&mut self, slot: usize) {
+        if let (Some(member), Ok(free)) = (self.members[slot].take(), u32::try_from(slot)) {
+            self.slots.remove(&member.report.node);
+            self.rows[slot] = Row::default();
+            self.free.push(free);
+        }
     }
 
     fn tell(&mut self, output: Output) {
         if self.outputs.len() < 2 * self.limits.nodes_max {
             self.outputs.push_back(output);
         }
-    }
-}
-
-impl Member {
-    pub(crate) fn stamp(&self) -> Stamp {
-        Stamp::of(&self.report)
-    }
-
-    /// Places for viewers as the last report has them; none if the node takes no viewers.
-    pub(crate) fn places(&self, now: Mono) -> u32 {
-        let Load { sessions, sessions_max, handshakes, accept_queue, .. } = self.report.load;
-        if self.takes_viewers(now) {
-            let used = sessions.saturating_add(handshakes).saturating_add(accept_queue);
-            sessions_max.saturating_sub(used)
-        } else {
-            0
-        }
-    }
-
-    pub(crate) fn takes_viewers(&self, now: Mono) -> bool {
-        let Load { draining, besieged, .. } = self.report.load;
-        now < self.expires && !draining && !besieged && !self.listeners.is_empty()
     }
 }
 

@@ -9,7 +9,10 @@
 pub mod assign;
 pub mod fleet;
 pub mod listener;
+pub mod policy;
+pub mod region;
 pub mod snapshot;
 
+mod seat;
 mod topology;
 mod turns;

@@ -21,12 +21,16 @@ impl Listener {
         Self { address, authority, link_id }
     }
 
-    /// Prepares a node's addresses, in the order that pools rely on: by carrier, then transport.
+    /// Prepares a node's published addresses and, behind them, its reserve, each in the order that
+    /// pools rely on: by carrier, then transport.
     #[must_use]
-    pub(crate) fn prepare(addresses: &[Address]) -> Arc<[Self]> {
-        let mut listeners: Vec<Self> = addresses.iter().cloned().map(Self::new).collect();
-        listeners.sort_by(|a, b| a.order().cmp(&b.order()));
-        listeners.into()
+    pub(crate) fn prepare(addresses: &[Address], reserve: &[Address]) -> Arc<[Self]> {
+        let sorted = |addresses: &[Address]| {
+            let mut listeners: Vec<Self> = addresses.iter().cloned().map(Self::new).collect();
+            listeners.sort_by(|a, b| a.order().cmp(&b.order()));
+            listeners
+        };
+        [sorted(addresses), sorted(reserve)].concat().into()
     }
 
     /// Where it is and how to speak there.

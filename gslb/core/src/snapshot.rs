@@ -5,91 +5,91 @@
 //! snapshots, so that the next picture does not send everyone to a node that was empty when it
 //! last spoke.
 
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use proto::id::NodeId;
-use proto::time::Mono;
+use proto::time::{Mono, millis};
 
-use crate::fleet::{Fleet, Member, Stamp};
+use crate::fleet::row::{ONE, State};
+use crate::fleet::{Fleet, Ramp};
 use crate::listener::Listener;
-use crate::topology::{Topology, View};
-use crate::turns::{Turns, WEIGHT_MAX};
+use crate::policy::Policy;
+use crate::region::Region;
+use crate::seat::{Ledger, Pace, Seat};
+use crate::topology::{Line, NO_LINE, Plane, Ring, Topology};
+use crate::turns::Turns;
 
-/// What the operator decides about turns.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Policy {
-    /// Turns of one node, in multiples of the mean of its view; 0 counts as 1.
-    ///
-    /// A node that just started is empty: without this bound it would get most of the logins of
-    /// a pool that is nearly full, more a second than it can shake hands with.
-    pub share_max: u32,
-    /// Number of the very first turn. Replicas with different ones do not march in step.
-    pub first_turn: u32,
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self { share_max: 4, first_turn: 0 }
-    }
-}
+/// What part of its share a node begins with, of [`ONE`].
+const RAMP_MIN: u64 = ONE / 20;
+/// What part of a node's logins is used when its load means nothing any more, of [`ONE`].
+const SPEED_MIN: u64 = ONE / 2;
 
 /// Who gets the next viewers.
 #[derive(Debug, Default)]
 pub struct Snapshot {
     pub(crate) topology: Arc<Topology>,
-    /// By node, as in the topology.
+    /// By slot.
     pub(crate) seats: Box<[Seat]>,
-    /// By view, as in the topology.
+    /// By plane.
     pub(crate) turns: Box<[Turns]>,
+    ledgers: Box<[Ledger]>,
+    nodes: usize,
     /// Nodes that are neither draining nor besieged.
     pub(crate) taking: usize,
     planned_at: Mono,
 }
 
-/// What one node has left.
-#[derive(Debug)]
-pub(crate) struct Seat {
-    stamp: Stamp,
-    /// Places at the last report.
-    places: u32,
-    /// Answers since the last report.
-    given: AtomicU32,
-}
-
 /// Lays out the turns as of `now`, counting the answers that `previous` gave.
 ///
-/// Answers that `previous` gives between this and its replacement are not counted.
+/// Answers that `previous` gives between this and its replacement are not counted. A fleet and its
+/// snapshots have one policy for life.
 #[must_use]
 pub fn plan(fleet: &Fleet, policy: &Policy, previous: &Snapshot, now: Mono) -> Snapshot {
     let same = previous.topology.shape == fleet.shape();
-    let topology = if same { previous.topology.clone() } else { Arc::new(Topology::of(fleet)) };
+    let topology = if same {
+        Arc::clone(&previous.topology)
+    } else {
+        let rings = previous.topology.planes.iter().flat_map(|it| &it.rings);
+        let first_turn = rings.map(Ring::next).fold(policy.first_turn, u32::wrapping_add);
+        Arc::new(Topology::of(fleet, policy, first_turn))
+    };
+    let pace = pace(fleet, policy, previous, now);
 
-    let mut seats = Vec::with_capacity(topology.nodes.len());
-    let mut weights = Vec::with_capacity(topology.nodes.len());
+    let rows = fleet.rows();
+    let mut seats = Vec::with_capacity(rows.len());
+    let mut ledgers = Vec::with_capacity(rows.len());
+    let mut weights = Vec::with_capacity(rows.len());
     let mut taking = 0;
-    for (node_no, member) in fleet.live().enumerate() {
-        let before = match same {
-            true => previous.seats.get(node_no),
-            false => previous.seat(member.report.node),
-        };
-        let seat = Seat::of(member, before, now);
-        weights.push(seat.weight(member));
+    let (new_seat, new_ledger) = (Seat::default(), Ledger::default());
+    for (slot, row) in rows.iter().enumerate() {
+        let (mut seat, mut ledger, mut weight) = (Seat::default(), Ledger::default(), 0);
+        if row.is_live() {
+            let before = previous.seats.get(slot).zip(previous.ledgers.get(slot));
+            let before = before.unwrap_or((&new_seat, &new_ledger));
+            let grown = match row.state {
+                State::Growing => grown(fleet.ramp(slot), policy, now),
+                State::Dead | State::Resting | State::Taking => ONE,
+            };
+            (seat, ledger, weight) = pace.plan(row, grown, before);
+            taking += usize::from(row.state != State::Resting);
+        }
         seats.push(seat);
-        taking += usize::from(member.takes_viewers(now));
+        ledgers.push(ledger);
+        weights.push(weight);
     }
 
-    let first_turn = previous.turns.iter().map(Turns::taken).fold(0, u32::wrapping_add);
-    let views = topology.views.iter().enumerate();
-    let turns = views.map(|(view_no, view)| {
-        let first = match previous.turns.get(view_no) {
-            Some(before) if same => before.taken(),
-            Some(_) => first_turn,
-            None => policy.first_turn,
-        };
-        Turns::share_out(&shares(view, &weights, policy), first)
-    });
-    Snapshot { turns: turns.collect(), seats: seats.into(), taking, planned_at: now, topology }
+    let lines = headroom(&topology.lines, fleet, policy);
+    let planes = topology.planes.iter();
+    let turns = planes.map(|it| Turns::lay_out(&shares(it, &weights, &lines, policy))).collect();
+    Snapshot {
+        turns,
+        seats: seats.into(),
+        ledgers: ledgers.into(),
+        nodes: fleet.len(),
+        taking,
+        planned_at: now,
+        topology,
+    }
 }
 
 impl Snapshot {
@@ -101,8 +101,8 @@ impl Snapshot {
 
     /// Nodes under lease.
     #[must_use]
-    pub fn nodes(&self) -> usize {
-        self.topology.nodes.len()
+    pub const fn nodes(&self) -> usize {
+        self.nodes
     }
 
     /// Nodes under lease that are neither draining nor besieged.
@@ -111,64 +111,96 @@ impl Snapshot {
         self.taking
     }
 
+    /// The region of this name, for requests. The number holds for all later snapshots, too.
+    #[must_use]
+    pub fn region(&self, name: &str) -> Region {
+        self.topology.regions.find(name).unwrap_or(Region::UNKNOWN)
+    }
+
     /// The listener with this `host:port`, of any node under lease.
     #[must_use]
     pub fn find(&self, authority: &str) -> Option<&Listener> {
         self.topology.find(authority)
     }
+}
 
-    fn seat(&self, node: NodeId) -> Option<&Seat> {
-        let found = self.topology.nodes.binary_search_by_key(&node, |it| it.id);
-        self.seats.get(found.ok()?)
+fn pace(fleet: &Fleet, policy: &Policy, previous: &Snapshot, now: Mono) -> Pace {
+    let age = millis(now.since(fleet.heard()));
+    let (fresh, stale) = (u64::from(policy.fresh_ms_max), u64::from(policy.stale_ms_max));
+    let past = age.saturating_sub(fresh) * ONE;
+    let replicas = policy.replicas.max(1);
+    let stale = past.checked_div(stale.saturating_sub(fresh)).unwrap_or(past).min(ONE);
+    Pace {
+        elapsed_ms: millis(now.since(previous.planned_at)),
+        burst_ms: policy.burst_ms.into(),
+        replicas,
+        speed: ((ONE - (((ONE - SPEED_MIN) * stale) >> 10)) << 10) / u64::from(replicas),
+        stale,
+        load_weight: u64::from(policy.weights.load.min(1000)) * ONE / 1000,
     }
 }
 
-impl Seat {
-    fn of(member: &Member, before: Option<&Self>, now: Mono) -> Self {
-        let stamp = member.stamp();
-        let given = before.filter(|it| it.stamp == stamp).map_or(0, Self::given);
-        Self { stamp, places: member.places(now), given: AtomicU32::new(given) }
-    }
-
-    /// Takes a place, if one is left.
-    pub(crate) fn take(&self) -> bool {
-        let left = self.given() < self.places;
-        if left {
-            self.given.fetch_add(1, Ordering::Relaxed);
-        }
-        left
-    }
-
-    fn given(&self) -> u32 {
-        self.given.load(Ordering::Relaxed)
-    }
-
-    /// Places left, less where the CPU is busy; at least 1 while there are any.
-    fn weight(&self, member: &Member) -> u32 {
-        /// Even the busiest node keeps a twentieth of its turns: its report may be wrong.
-        const CPU_PERMILLE_MAX: u16 = 950;
-        let left = self.places.saturating_sub(self.given()).min(WEIGHT_MAX);
-        let idle = u64::from(1000 - member.report.load.cpu_permille.min(CPU_PERMILLE_MAX));
-        let weight = u64::from(left) * idle / 1000;
-        u32::try_from(weight).unwrap_or(WEIGHT_MAX).max(left.min(1))
-    }
+/// How far a node has grown, of [`ONE`].
+fn grown(ramp: Ramp, policy: &Policy, now: Mono) -> u64 {
+    let (since, ramp_ms) = match ramp {
+        Ramp::Done => return ONE,
+        Ramp::Start(since) => (since, policy.ramp_ms),
+        Ramp::Siege(since) => (since, policy.siege_ramp_ms),
+    };
+    let part = millis(now.since(since)).saturating_mul(ONE).checked_div(ramp_ms.into());
+    part.unwrap_or(ONE).clamp(RAMP_MIN, ONE)
 }
 
-/// The weights of a view's nodes, none above its multiple of the mean.
-fn shares(view: &View, weights: &[u32], policy: &Policy) -> Vec<u32> {
-    /// Each round lowers the mean, and with it the bound, by less than the one before.
-    const ROUNDS_MAX: usize = 4;
-    let of = |node: u32| weights[node as usize];
-    let mut shares: Vec<u32> = view.entries.iter().map(|it| of(it.node)).collect();
-    let takers = shares.iter().filter(|&&it| it > 0).count().max(1) as u64;
-    for _ in 0..ROUNDS_MAX {
-        let total: u64 = shares.iter().copied().map(u64::from).sum();
-        let share_max = total.div_ceil(takers) * u64::from(policy.share_max.max(1));
-        let above = shares.iter_mut().filter(|it| u64::from(**it) > share_max);
-        let lowered = above.map(|it| *it = u32::try_from(share_max).unwrap_or(*it)).count();
-        if lowered == 0 {
-            break;
+/// What a node's share is multiplied with for its line, of [`ONE`].
+fn headroom(lines: &[Line], fleet: &Fleet, policy: &Policy) -> Vec<u64> {
+    let weight = u64::from(policy.weights.headroom.min(1000));
+    let left = lines.iter().map(|line| {
+        if line.egress_bps_max == 0 {
+            return line.worth;
         }
+        let users = line.users.iter();
+        let used = users.map(|&(slot, part)| (fleet.egress_bps(slot) / ONE).saturating_mul(part));
+        let used = used.fold(0, u64::saturating_add);
+        if used >= line.egress_bps_max {
+            return 0;
+        }
+        let used = u128::from(used) * u128::from(ONE) / u128::from(line.egress_bps_max);
+        let used = u64::try_from(used).expect("it is less than there is");
+        ((ONE - used * weight / 1000) * line.worth) >> 10
+    });
+    left.collect()
+}
+
+/// The weights of a plane's entries, none above its multiple of the mean of its region and
+/// carrier.
+fn shares(plane: &Plane, weights: &[u32], lines: &[u64], policy: &Policy) -> Vec<u32> {
+    let mut shares: Vec<u32> = plane.nodes.iter().map(|&it| weights[it as usize]).collect();
+    if lines.len() > 1 || lines[usize::from(NO_LINE)] != ONE {
+        for (share, &line) in shares.iter_mut().zip(&plane.lines) {
+            let left = lines[usize::from(line)];
+            let part = (u64::from(*share) * left) >> 10;
+            let least = (*share).min(1).min(u32::from(left > 0));
+            *share = u32::try_from(part).expect("a part is not more than all").max(least);
+        }
+    }
+    for Range { start, end } in plane.regional.iter().cloned() {
+        level(&mut shares[start as usize..end as usize], policy.share_max.max(1));
     }
     shares
+}
+
+/// Lowers what is above a multiple of the mean.
+fn level(shares: &mut [u32], multiple: u32) {
+    /// Each round lowers the mean, and with it the bound, by less than the one before.
+    const ROUNDS_MAX: usize = 4;
+    for _ in 0..ROUNDS_MAX {
+        let total: u64 = shares.iter().copied().map(u64::from).sum();
+        let takers = shares.iter().map(|&it| u64::from(it > 0)).sum::<u64>().max(1);
+        let share_max = total.div_ceil(takers).saturating_mul(multiple.into());
+        let Ok(share_max) = u32::try_from(share_max) else { return };
+        if shares.iter().all(|&it| it <= share_max) {
+            return;
+        }
+        shares.iter_mut().for_each(|it| *it = (*it).min(share_max));
+    }
 }

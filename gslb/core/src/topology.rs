@@ -1,223 +1,202 @@
 //! Which nodes make up which pool: rebuilt only when a node joins, leaves or moves, and shared by
 //! the snapshots in between.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
-use std::sync::Arc;
+mod lines;
+mod lists;
+mod plane;
 
-use proto::address::Carrier;
-use proto::id::NodeId;
+use std::collections::BTreeMap;
 
 use crate::assign::TRANSPORTS;
 use crate::fleet::Fleet;
 use crate::listener::Listener;
+use crate::policy::{Policy, Pool};
+use crate::region::Regions;
 
-/// Stands for "no view".
-pub(crate) const NO_VIEW: u32 = u32::MAX;
+pub(crate) use lines::{Line, NO_LINE};
+use plane::{Candidate, mask_of};
+pub(crate) use plane::{Entry, NO_RING, NO_SEGMENT, Plane, Ring, Spoken};
+
 /// Sets of transports.
 const MASKS: usize = 1 << TRANSPORTS;
+/// Stands for "no plane".
+pub(crate) const NO_PLANE: u8 = u8::MAX;
 
-/// Nodes, pools and views of one shape of the fleet.
-#[derive(Debug, Default)]
+/// Nodes and pools of one shape of the fleet.
+#[derive(Debug)]
 pub(crate) struct Topology {
     /// The fleet's shape this was built from.
     pub(crate) shape: u64,
-    /// By id.
-    pub(crate) nodes: Box<[Node]>,
-    pub(crate) views: Box<[View]>,
-    /// By (region, carrier).
-    keys: Box<[(String, Carrier)]>,
-    /// The pools of `keys`; behind them, where there are several, one of all nodes.
-    pools: Box<[Pool]>,
-    /// (node, listener), by authority.
-    authorities: Box<[(u32, u32)]>,
+    /// By slot, the machine room; 0 in empty slots.
+    pub(crate) rooms: Box<[u32]>,
+    /// Of all nodes: one array, so that an answer needs no look at the node.
+    pub(crate) listeners: Box<[Listener]>,
+    pub(crate) planes: Box<[Plane]>,
+    /// By the set of transports that a client may want, the plane of published addresses.
+    pub(crate) published: [u8; MASKS],
+    /// The same for the reserve.
+    pub(crate) reserve: [u8; MASKS],
+    pub(crate) regions: Regions,
+    /// Pools in the order in which they are tried.
+    pub(crate) order: Box<[Pool]>,
+    pub(crate) lines: Box<[Line]>,
+    /// Machine rooms in all.
+    pub(crate) machine_rooms: u32,
+    /// Listeners, by authority.
+    authorities: Box<[u32]>,
 }
 
-#[derive(Debug)]
-pub(crate) struct Node {
-    pub(crate) id: NodeId,
-    pub(crate) listeners: Arc<[Listener]>,
-    machine_room: u32,
+/// Which of a node's addresses.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Published,
+    Reserve,
 }
 
-/// A pool's view for every set of transports that a client may want.
-#[derive(Debug)]
-struct Pool([u32; MASKS]);
-
-/// The nodes of a pool that speak at least one of some transports, by machine room, then id.
-///
-/// Two sets of transports that match the same nodes share a view, so there is one per pool as
-/// long as all nodes listen alike.
-#[derive(Debug)]
-pub(crate) struct View {
-    pub(crate) entries: Box<[Entry]>,
-}
-
-/// One node of a view.
-#[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) node: u32,
-    pub(crate) machine_room: u32,
-    /// All entries of the same view in the same machine room.
-    pub(crate) roommates: Range<u32>,
-    pub(crate) spoken: Spoken,
-}
-
-/// By transport, which of the node's listeners serve this pool.
-pub(crate) type Spoken = [Span; TRANSPORTS];
-
-/// Consecutive listeners of a node.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Span {
-    pub(crate) start: u8,
-    pub(crate) len: u8,
+impl Default for Topology {
+    fn default() -> Self {
+        Self {
+            shape: 0,
+            rooms: Box::default(),
+            listeners: Box::default(),
+            planes: Box::default(),
+            published: [NO_PLANE; MASKS],
+            reserve: [NO_PLANE; MASKS],
+            regions: Regions::default(),
+            order: Box::default(),
+            lines: Box::default(),
+            machine_rooms: 0,
+            authorities: Box::default(),
+        }
+    }
 }
 
 impl Topology {
-    pub(crate) fn of(fleet: &Fleet) -> Self {
+    /// `first_turn` is where everybody's turns begin.
+    pub(crate) fn of(fleet: &Fleet, policy: &Policy, first_turn: u32) -> Self {
         let mut machine_rooms = BTreeMap::new();
-        let mut members: BTreeMap<(String, Carrier), Vec<Entry>> = BTreeMap::new();
-        let mut everyone = Vec::new();
-        let mut nodes = Vec::new();
-        let mut authorities = Vec::new();
-        for (node_no, member) in (0..).zip(fleet.live()) {
-            let listeners = &member.listeners;
-            let name = listeners.first().map_or("", |it| &it.address().machine_room);
-            let next = u32::try_from(machine_rooms.len()).expect("at most one per node");
-            let machine_room = *machine_rooms.entry(name.to_owned()).or_insert(next);
-            let entry = |spoken| Entry { node: node_no, machine_room, roommates: 0..0, spoken };
-            for carrier in carriers(listeners) {
-                let key = (member.report.region.clone(), carrier);
-                let spoken = spoken(listeners, |it| it == carrier);
-                members.entry(key).or_default().push(entry(spoken));
-            }
-            everyone.push(entry(spoken(listeners, |_| true)));
-            authorities.extend((0..).take(listeners.len()).map(|it| (node_no, it)));
-            let id = member.report.node;
-            nodes.push(Node { id, listeners: listeners.clone(), machine_room });
+        let mut rooms = vec![0; fleet.rows().len()].into_boxed_slice();
+        let mut listeners: Vec<Listener> = Vec::new();
+        let mut starts = vec![0; fleet.rows().len()];
+        for (slot, member) in fleet.live() {
+            let name = member.listeners.first().map_or("", |it| &it.address().machine_room);
+            let next = count(machine_rooms.len());
+            rooms[slot as usize] = *machine_rooms.entry(name.to_owned()).or_insert(next);
+            starts[slot as usize] = count(listeners.len());
+            listeners.extend_from_slice(&member.listeners);
         }
-        authorities.sort_by_key(|&(node, it): &(u32, u32)| {
-            nodes[node as usize].listeners[it as usize].authority()
+        let mut authorities: Vec<u32> = (0..count(listeners.len())).collect();
+        authorities.sort_by(|&a, &b| {
+            let [a, b] = [a, b].map(|it| listeners[it as usize].authority());
+            a.cmp(b)
         });
 
-        let (keys, mut pools): (Vec<_>, Vec<_>) = members.into_iter().unzip();
-        if pools.len() > 1 {
-            pools.push(everyone);
-        }
-        let mut views = Vec::new();
-        let pools = pools.into_iter().map(|entries| Pool::build(entries, &mut views)).collect();
+        let (lines, index) = lines::of(fleet, policy);
+        let mut planes = Vec::new();
+        let mut of_kind = |kind| {
+            let candidates = candidates(fleet, &rooms, &starts, &index, kind);
+            let size = plane::Size { slots: rooms.len(), regions: fleet.regions().len() };
+            by_mask(&candidates, size, first_turn, &mut planes)
+        };
         Self {
             shape: fleet.shape(),
-            nodes: nodes.into(),
-            views: views.into(),
-            keys: keys.into(),
-            pools,
+            published: of_kind(Kind::Published),
+            reserve: of_kind(Kind::Reserve),
+            planes: planes.into(),
+            regions: fleet.regions().clone(),
+            order: policy.pools.clone().into(),
+            lines,
+            machine_rooms: count(machine_rooms.len()),
             authorities: authorities.into(),
+            listeners: listeners.into(),
+            rooms,
         }
-    }
-
-    /// The view of (region, carrier) for clients that speak the transports of `mask`.
-    pub(crate) fn view(&self, region: &str, carrier: Carrier, mask: u8) -> u32 {
-        let key = (region, carrier);
-        let found = self.keys.binary_search_by(|it| (it.0.as_str(), it.1).cmp(&key));
-        found.map_or(NO_VIEW, |it| self.pools[it].0[usize::from(mask)])
-    }
-
-    /// The view of all nodes, for clients that speak the transports of `mask`.
-    pub(crate) fn everywhere(&self, mask: u8) -> u32 {
-        self.pools.last().map_or(NO_VIEW, |it| it.0[usize::from(mask)])
     }
 
     /// The listener with this `host:port`.
     pub(crate) fn find(&self, authority: &str) -> Option<&Listener> {
-        let of = |&(node, it): &(u32, u32)| &self.nodes[node as usize].listeners[it as usize];
-        let found = self.authorities.binary_search_by(|it| of(it).authority().cmp(authority));
-        found.ok().map(|it| of(&self.authorities[it]))
-    }
-
-    /// The entries of a view that stand in the machine room of `node`.
-    pub(crate) fn roommates(&self, view: u32, node: u32) -> Range<u32> {
-        let machine_room = self.nodes[node as usize].machine_room;
-        let entries = &self.views[view as usize].entries;
-        let found = entries.binary_search_by_key(&machine_room, |it| it.machine_room);
-        found.map_or(0..0, |it| entries[it].roommates.clone())
-    }
-
-    /// The entry of `node` in a view, as a range of one or none.
-    pub(crate) fn entry(&self, view: u32, node: u32) -> Range<u32> {
-        let machine_room = self.nodes[node as usize].machine_room;
-        let entries = &self.views[view as usize].entries;
-        let key = (machine_room, node);
-        match entries.binary_search_by_key(&key, |it| (it.machine_room, it.node)) {
-            Ok(it) => {
-                let it = u32::try_from(it).expect("a view has at most as many entries as nodes");
-                it..it + 1
-            }
-            Err(_) => 0..0,
-        }
+        let of = |it: u32| &self.listeners[it as usize];
+        let found = self.authorities.binary_search_by(|&it| of(it).authority().cmp(authority));
+        found.ok().map(|it| of(self.authorities[it]))
     }
 }
 
-impl Pool {
-    /// Sorts the entries and makes a view of each distinct set that some client would see.
-    fn build(mut entries: Vec<Entry>, views: &mut Vec<View>) -> Self {
-        entries.sort_by_key(|it| (it.machine_room, it.node));
-        let mut offers: Vec<u8> = entries.iter().map(|it| mask_of(&it.spoken)).collect();
-        offers.sort_unstable();
-        offers.dedup();
-
-        let mut seen = BTreeMap::new();
-        let mut pool = Self([NO_VIEW; MASKS]);
-        for (mask, view) in (0u8..).zip(&mut pool.0) {
-            let matched: Vec<u8> = offers.iter().copied().filter(|it| it & mask != 0).collect();
-            if matched.is_empty() {
-                continue;
-            }
-            *view = *seen.entry(matched).or_insert_with(|| {
-                let speakers = entries.iter().filter(|it| mask_of(&it.spoken) & mask != 0);
-                views.push(View::new(speakers.cloned().collect()));
-                u32::try_from(views.len() - 1).expect("at most 63 views for each pool")
+/// Every node once for each carrier that its addresses of this kind are on.
+fn candidates(
+    fleet: &Fleet,
+    rooms: &[u32],
+    starts: &[u32],
+    lines: &lines::Index,
+    kind: Kind,
+) -> Vec<Candidate> {
+    let mut candidates = Vec::new();
+    for (slot, member) in fleet.live() {
+        let published = member.report.addresses.len();
+        let listeners = match kind {
+            Kind::Published => 0..published,
+            Kind::Reserve => published..member.listeners.len(),
+        };
+        let mut start = starts[slot as usize] + count(listeners.start);
+        let of_kind = &member.listeners[listeners];
+        for group in of_kind.chunk_by(|a, b| a.address().carrier == b.address().carrier) {
+            let address = group[0].address();
+            candidates.push(Candidate {
+                carrier: address.carrier,
+                region: member.region,
+                machine_room: rooms[slot as usize],
+                node: slot,
+                line: lines.find(&address.machine_room, address.carrier),
+                listener: start,
+                spoken: spoken(group),
             });
+            start += count(group.len());
         }
-        pool
     }
+    candidates.sort_by_key(Candidate::order);
+    candidates
 }
 
-impl View {
-    fn new(mut entries: Box<[Entry]>) -> Self {
-        let mut start = 0;
-        for room in entries.chunk_by_mut(|a, b| a.machine_room == b.machine_room) {
-            let end = start + u32::try_from(room.len()).expect("at most as many as nodes");
-            room.iter_mut().for_each(|it| it.roommates = start..end);
-            start = end;
+/// A plane for each distinct set of candidates that some client would see, by what it speaks.
+fn by_mask(
+    candidates: &[Candidate],
+    size: plane::Size,
+    first_turn: u32,
+    planes: &mut Vec<Plane>,
+) -> [u8; MASKS] {
+    let mut offers: Vec<u8> = candidates.iter().map(|it| mask_of(&it.spoken)).collect();
+    offers.sort_unstable();
+    offers.dedup();
+
+    let mut seen = BTreeMap::new();
+    let mut by_mask = [NO_PLANE; MASKS];
+    for (mask, plane) in (0u8..).zip(&mut by_mask) {
+        let matched: Vec<u8> = offers.iter().copied().filter(|it| it & mask != 0).collect();
+        if matched.is_empty() {
+            continue;
         }
-        Self { entries }
+        *plane = *seen.entry(matched).or_insert_with(|| {
+            let speakers = candidates.iter().filter(|it| mask_of(&it.spoken) & mask != 0);
+            planes.push(Plane::build(&speakers.collect::<Vec<_>>(), size, first_turn));
+            u8::try_from(planes.len() - 1).expect("at most 63 planes for each of two kinds")
+        });
     }
+    by_mask
 }
 
-/// The carriers of a node's listeners, which are sorted by carrier.
-fn carriers(listeners: &[Listener]) -> impl Iterator<Item = Carrier> {
-    let groups = listeners.chunk_by(|a, b| a.address().carrier == b.address().carrier);
-    groups.map(|it| it[0].address().carrier)
-}
-
-/// By transport, the listeners of the first carrier that `serves`; BGP comes first.
-fn spoken(listeners: &[Listener], serves: impl Fn(Carrier) -> bool) -> Spoken {
+/// By transport, where in `group` those are that speak it.
+fn spoken(group: &[Listener]) -> Spoken {
     let mut spoken = Spoken::default();
     let mut start = 0;
-    let kind = |it: &Listener| (it.address().carrier, it.address().transport);
-    for group in listeners.chunk_by(|a, b| kind(a) == kind(b)) {
-        let (carrier, transport) = kind(&group[0]);
-        let len = u8::try_from(group.len()).expect("a report has at most 16 addresses");
-        let span = &mut spoken[transport as usize];
-        if serves(carrier) && span.len == 0 {
-            *span = Span { start, len };
-        }
-        start += len;
+    let alike = |a: &Listener, b: &Listener| a.address().transport == b.address().transport;
+    for listeners in group.chunk_by(alike) {
+        let span = &mut spoken[listeners[0].address().transport as usize];
+        span.start = start;
+        span.len = u8::try_from(listeners.len()).expect("a report has at most 16 addresses");
+        start += span.len;
     }
     spoken
 }
 
-fn mask_of(spoken: &Spoken) -> u8 {
-    (0..TRANSPORTS).filter(|&it| spoken[it].len > 0).fold(0, |mask, it| mask | 1 << it)
+fn count(things: usize) -> u32 {
+    u32::try_from(things).expect("2^15 nodes have at most 2^19 addresses")
 }

@@ -1,236 +1,248 @@
-//! Whose turn it is: every node of a view appears in proportion to its free places.
+//! Whose turn it is: every entry of a plane appears in proportion to its weight.
 //!
-//! The turns of one node are a contiguous run of positions, and the cursor strides through the
-//! positions with an odd step near the golden section of their number, a power of two. So each
-//! node gets exactly its share of any full round, spread evenly over it, and leaving out a node
-//! or a whole machine room means leaving out an interval of positions.
+//! Entries are intervals on a line, as long as their weights. A turn's number, multiplied by the
+//! golden section, is a place on the line: so each entry gets its share of any run of turns,
+//! evenly spread over it, and to leave out a node, a machine room or whole regions means to leave
+//! out intervals. A guide leads from a place to its entry in one or two steps.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Positions per node that gets turns, so that shares are exact to a sixteenth of the mean share,
-/// as long as there are no more than [`POSITIONS_FINE_MAX`]; 64 KiB fit a core's own cache.
-const POSITIONS_PER_NODE: usize = 16;
-/// Positions per node of a larger fleet.
-const POSITIONS_PER_NODE_MIN: usize = 4;
-/// Positions of the smallest round.
-const POSITIONS_MIN: usize = 1 << 10;
-/// Positions from which on a node gets fewer.
-const POSITIONS_FINE_MAX: usize = 1 << 14;
 /// The golden section of 2^32.
-const GOLDEN: u64 = 0x9e37_79b9;
-/// Largest weight: 2^15 nodes of this weight times 2^17 positions fit a `u64`.
-pub(crate) const WEIGHT_MAX: u32 = 1 << 24;
+const GOLDEN: u32 = 0x9e37_79b9;
+/// Entries looked at from where the guide leads to, before the rest is searched.
+const STEPS: usize = 3;
+/// A line's length in bits, less one; the 2^19 entries of the largest plane may each add one.
+const LENGTH_BITS: u32 = 31;
 
-/// The turns of one view.
+/// The turns of one plane.
 #[derive(Debug)]
 pub(crate) struct Turns {
-    cursor: Cursor,
-    /// Position to entry; empty if nobody gets turns.
-    order: Box<[u32]>,
-    /// Entry to its first position; one more at the end.
-    runs: Box<[u32]>,
-    /// Number of positions = 1 << bits, if there are any.
-    bits: u32,
-    /// Odd, so that a full round visits every position once.
-    stride: u32,
-}
-
-/// Alone in its cache line, since every answer writes to it.
-#[derive(Debug)]
-#[repr(align(64))]
-struct Cursor(AtomicU32);
-
-/// One turn.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Turn {
-    /// Its number.
-    pub(crate) turn_no: u32,
-    /// Whose it is.
-    pub(crate) entry: u32,
+    /// Entry to its start; one more at the end, and behind it what no place reaches.
+    starts: Box<[u32]>,
+    /// Equal parts of the line to the entry where the part starts; one more at the end.
+    guide: Box<[u32]>,
+    /// The length of a part is 1 << shift.
+    shift: u32,
 }
 
 impl Turns {
-    /// Gives every entry with a weight at least one turn, and the rest by weight.
-    pub(crate) fn share_out(weights: &[u32], first: u32) -> Self {
-        let takers = weights.iter().filter(|&&it| it > 0).count();
-        let total: u64 = weights.iter().map(|&it| u64::from(it.min(WEIGHT_MAX))).sum();
-        let positions = positions(takers);
-        let spare = (positions - takers) as u64;
+    /// Lays out the line. An entry that has a weight has a length.
+    pub(crate) fn lay_out(weights: &[u32]) -> Self {
+        let total: u64 = weights.iter().copied().map(u64::from).sum();
+        let coarser = (u64::BITS - total.leading_zeros()).saturating_sub(LENGTH_BITS);
+        let mut starts = Vec::with_capacity(weights.len() + 1 + STEPS);
+        let mut end = 0;
+        starts.push(end);
+        starts.extend(weights.iter().map(|&weight| {
+            end += (weight >> coarser).max(weight.min(1));
+            end
+        }));
 
-        let mut order = vec![0; positions].into_boxed_slice();
-        let mut runs = Vec::with_capacity(weights.len() + 1);
-        runs.push(0);
-        let (mut start, mut sum, mut sure) = (0, 0, 0);
-        for (entry, &weight) in (0..).zip(weights) {
-            sum += u64::from(weight.min(WEIGHT_MAX));
-            sure += u64::from(weight > 0);
-            let end = sure + (spare * sum).checked_div(total).unwrap_or(0);
-            let end = u32::try_from(end).expect("positions are at most 2^17");
-            order[start as usize..end as usize].fill(entry);
-            runs.push(end);
-            start = end;
-        }
-        let bits = positions.checked_ilog2().unwrap_or(0);
-        Self {
-            cursor: Cursor(AtomicU32::new(first)),
-            order,
-            runs: runs.into(),
-            bits,
-            stride: golden(bits),
-        }
+        let parts = weights.len().next_power_of_two().ilog2();
+        let shift = (u32::BITS - end.leading_zeros()).saturating_sub(parts);
+        let guide = guide(&starts, shift);
+        starts.resize(starts.len() + STEPS, u32::MAX);
+        Self { starts: starts.into(), guide, shift }
     }
 
-    /// Takes the next turn.
-    pub(crate) fn take(&self) -> Option<Turn> {
-        if self.order.is_empty() {
+    /// The length of consecutive entries.
+    #[inline]
+    pub(crate) fn length(&self, entries: &Range<u32>) -> u32 {
+        self.starts[entries.end as usize] - self.starts[entries.start as usize]
+    }
+
+    /// Whose turn number `turn_no` is among `entries`.
+    #[inline]
+    pub(crate) fn of(&self, entries: &Range<u32>, turn_no: u32) -> Option<u32> {
+        self.at(entries, turn_no.wrapping_mul(GOLDEN))
+    }
+
+    /// The entry at a part of the way, of 2^32, through `entries`.
+    #[inline]
+    pub(crate) fn at(&self, entries: &Range<u32>, part: u32) -> Option<u32> {
+        let length = self.length(entries);
+        if length == 0 {
             return None;
         }
-        let turn_no = self.cursor.0.fetch_add(1, Ordering::Relaxed);
-        Some(Turn { turn_no, entry: self.order[self.position(turn_no)] })
+        Some(self.find(self.starts[entries.start as usize] + scale(part, length)))
     }
 
-    /// Turns taken so far, from the first turn's number on.
-    pub(crate) fn taken(&self) -> u32 {
-        self.cursor.0.load(Ordering::Relaxed)
-    }
-
-    /// The positions of consecutive entries.
-    pub(crate) fn run(&self, entries: Range<u32>) -> Range<u32> {
-        self.runs[entries.start as usize]..self.runs[entries.end as usize]
-    }
-
-    /// Whose turn number `turn_no` would be without two disjoint runs, of which either may be
-    /// empty; takes no turn.
-    pub(crate) fn beside(&self, turn_no: u32, without: [Range<u32>; 2]) -> Option<u32> {
-        let [low, high] = match without {
-            [a, b] if a.start <= b.start => [a, b],
-            [a, b] => [b, a],
-        };
-        let left = self.order.len() - low.len() - high.len();
+    /// The entry at a part of the way, of 2^32, through what is left of `entries` without some
+    /// intervals, which must be in order and disjoint.
+    #[inline]
+    pub(crate) fn beside<'a>(
+        &self,
+        entries: &Range<u32>,
+        without: impl Iterator<Item = &'a Range<u32>> + Clone,
+        part: u32,
+    ) -> Option<u32> {
+        let inside = |it: &&Range<u32>| entries.start <= it.start && it.end <= entries.end;
+        let without = without.filter(inside);
+        let gone: u32 = without.clone().map(|it| self.length(it)).sum();
+        let left = self.length(entries) - gone;
         if left == 0 {
             return None;
         }
-        let mut position = (self.position(turn_no) * left) >> self.bits;
-        for run in [low, high] {
-            if position >= run.start as usize {
-                position += run.len();
+        let mut place = self.starts[entries.start as usize] + scale(part, left);
+        for interval in without {
+            if place >= self.starts[interval.start as usize] {
+                place += self.length(interval);
             }
         }
-        Some(self.order[position])
+        Some(self.find(place))
     }
 
-    fn position(&self, turn_no: u32) -> usize {
-        turn_no.wrapping_mul(self.stride) as usize & ((1 << self.bits) - 1)
+    /// The entry at a place on the line.
+    #[inline]
+    fn find(&self, place: u32) -> u32 {
+        let entry = self.guide[(place >> self.shift) as usize];
+        // Added, not branched on: which way it goes cannot be foreseen.
+        let ends = &self.starts[entry as usize + 1..][..STEPS];
+        let steps: u32 = ends.iter().map(|&end| u32::from(place >= end)).sum();
+        if place < ends[STEPS - 1] { entry + steps } else { self.search(place) }
+    }
+
+    /// The same, where entries are so short that the guide leads to far before the place.
+    #[cold]
+    fn search(&self, place: u32) -> u32 {
+        let part = (place >> self.shift) as usize;
+        let (first, last) = (self.guide[part], self.guide[part + 1]);
+        let ends = &self.starts[first as usize + 1..=last as usize + 1];
+        let passed = ends.partition_point(|&end| end <= place);
+        first + u32::try_from(passed).expect("a plane has at most 2^19 entries")
     }
 }
 
-fn positions(takers: usize) -> usize {
-    if takers == 0 {
-        return 0;
+fn guide(starts: &[u32], shift: u32) -> Box<[u32]> {
+    let length = starts[starts.len() - 1];
+    let parts = (length >> shift) as usize + 1;
+    let mut guide = Vec::with_capacity(parts + 1);
+    for (entry, &end) in (0..).zip(&starts[1..]) {
+        // Every part that starts before this entry's end and was not reached yet starts in it.
+        let reached = (u64::from(end) + (1 << shift) - 1) >> shift;
+        let reached = usize::try_from(reached).expect("there are about as many parts as entries");
+        if reached > guide.len() {
+            guide.resize(reached, entry);
+        }
     }
-    let fine = (takers * POSITIONS_PER_NODE).clamp(POSITIONS_MIN, POSITIONS_FINE_MAX);
-    fine.max(takers * POSITIONS_PER_NODE_MIN).next_power_of_two()
+    let last = u32::try_from(starts.len().saturating_sub(2)).unwrap_or(0);
+    guide.resize(parts + 1, last);
+    guide.into()
 }
 
-/// The odd number next to the golden section of `1 << bits`.
-fn golden(bits: u32) -> u32 {
-    u32::try_from((GOLDEN << bits) >> 32).expect("positions are at most 2^17") | 1
+/// A part of 2^32 of a length.
+fn scale(part: u32, length: u32) -> u32 {
+    u32::try_from((u64::from(part) * u64::from(length)) >> 32).expect("below the length")
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use proptest::prelude::*;
 
     use super::*;
 
     #[test]
-    fn a_round_gives_each_node_its_share() {
-        let turns = Turns::share_out(&[30, 10, 0, 60], 0);
+    fn turns_give_each_entry_its_share() {
+        let turns = Turns::lay_out(&[30, 10, 0, 60]);
 
-        let counts = count(&turns, 4);
-
-        assert_eq!(counts.iter().sum::<u32>(), 1024);
-        assert_eq!(counts, [307, 103, 0, 614]);
+        let counts = count(&turns, 4, 1_000);
+        assert_eq!(counts[2], 0);
+        for (count, share) in counts.into_iter().zip([300, 100, 0, 600]) {
+            assert!(count.abs_diff(share) <= 2, "{count} for {share}");
+        }
     }
 
     #[test]
-    fn an_empty_node_is_not_given_its_share_in_one_go() {
-        let turns = Turns::share_out(&[1, 1, 1, 1], 7);
+    fn an_entry_is_not_given_its_share_in_one_go() {
+        let turns = Turns::lay_out(&[1, 1, 1, 1]);
 
-        let first: Vec<u32> = (0..8).map(|_| turns.take().unwrap().entry).collect();
+        let first: Vec<u32> = (7..15).filter_map(|it| turns.of(&(0..4), it)).collect();
 
         assert!(first.windows(3).all(|it| it[0] != it[1] || it[1] != it[2]), "{first:?}");
         assert_eq!((0..4).filter(|it| first.contains(it)).count(), 4, "{first:?}");
     }
 
     #[test]
-    fn nobody_with_places_means_no_turns() {
-        assert_eq!(Turns::share_out(&[], 0).take(), None);
-        assert_eq!(Turns::share_out(&[0, 0], 0).take(), None);
-        assert_eq!(Turns::share_out(&[0, 0], 0).beside(3, [0..0, 0..0]), None);
+    fn nobody_with_a_weight_means_no_turns() {
+        assert_eq!(Turns::lay_out(&[]).of(&(0..0), 1), None);
+        assert_eq!(Turns::lay_out(&[0, 0]).of(&(0..2), 1), None);
+        assert_eq!(Turns::lay_out(&[0, 0]).beside(&(0..2), [].iter(), 3), None);
+        assert_eq!(Turns::lay_out(&[0, 7]).of(&(0..1), 1), None);
     }
 
     #[test]
-    fn the_largest_fleet_does_not_overflow() {
-        let weights = vec![u32::MAX; 1 << 15];
+    fn the_largest_plane_does_not_overflow() {
+        let turns = Turns::lay_out(&vec![u32::MAX; 1 << 19]);
 
-        let turns = Turns::share_out(&weights, u32::MAX);
+        assert_eq!(turns.at(&(0..1 << 19), 0), Some(0));
+        assert_eq!(turns.at(&(0..1 << 19), u32::MAX), Some((1 << 19) - 1));
+    }
 
-        assert_eq!(turns.order.len(), 1 << 17);
-        assert!(turns.take().is_some() && turns.take().is_some());
+    #[test]
+    fn an_entry_far_behind_many_without_weight_is_found() {
+        let mut weights = vec![0; 10_000];
+        (weights[0], weights[9_999]) = (1, 1);
+        let turns = Turns::lay_out(&weights);
+
+        assert!((48..=52).contains(&count(&turns, 10_000, 100)[9_999]));
     }
 
     proptest! {
         #[test]
-        fn shares_are_fair_and_nobody_with_a_weight_is_left_out(
+        fn shares_are_fair_in_every_interval_and_nobody_with_a_weight_is_left_out(
             weights in prop::collection::vec(prop_oneof![Just(0), 1u32..100_000], 1..60),
+            start in 0usize..60,
             first: u32,
         ) {
-            let turns = Turns::share_out(&weights, first);
+            const TURNS: u32 = 20_000;
+            let start = start.min(weights.len() - 1);
+            let turns = Turns::lay_out(&weights);
+            let entries = u32::try_from(start).unwrap()..u32::try_from(weights.len()).unwrap();
 
-            let counts = count(&turns, weights.len());
+            let mut counts = vec![0; weights.len()];
+            for turn in 0..TURNS {
+                if let Some(entry) = turns.of(&entries, first.wrapping_add(turn)) {
+                    counts[entry as usize] += 1;
+                }
+            }
 
-            let round = turns.order.len() as f64;
-            let total: f64 = weights.iter().map(|&it| f64::from(it)).sum();
-            let takers = weights.iter().filter(|&&it| it > 0).count() as f64;
-            for (&weight, &count) in weights.iter().zip(&counts) {
-                prop_assert_eq!(weight > 0, count > 0);
-                let fair = if weight == 0 { 0.0 } else {
-                    1.0 + f64::from(weight) / total * (round - takers)
+            let total: f64 = weights[start..].iter().map(|&it| f64::from(it)).sum();
+            for (at, (&weight, &count)) in weights.iter().zip(&counts).enumerate() {
+                let fair = if at < start || total == 0.0 { 0.0 } else {
+                    f64::from(TURNS) * f64::from(weight) / total
                 };
-                prop_assert!((f64::from(count) - fair).abs() <= 1.0, "{} for {}", count, fair);
+                prop_assert!((f64::from(count) - fair).abs() <= 4.0, "{} for {}", count, fair);
             }
         }
 
         #[test]
         fn beside_leaves_out_what_it_must_and_reaches_the_rest(
             weights in prop::collection::vec(0u32..5, 1..12),
-            a in 0usize..12,
-            b in 0usize..12,
+            a in 0u32..12,
+            b in 0u32..12,
         ) {
-            let turns = Turns::share_out(&weights, 0);
-            let run = |it: usize| match u32::try_from(it) {
-                Ok(entry) if it < weights.len() => turns.run(entry..entry + 1),
-                _ => 0..0,
-            };
-            let other = if a == b { 0..0 } else { run(b) };
+            let turns = Turns::lay_out(&weights);
+            let all = 0..u32::try_from(weights.len()).unwrap();
+            let mut without: Vec<Range<u32>> =
+                BTreeSet::from([a, b]).into_iter().map(|it| it..it + 1).collect();
+            without.retain(|it| it.end <= all.end);
 
-            let reached: std::collections::BTreeSet<u32> =
-                (0..2048).filter_map(|it| turns.beside(it, [run(a), other.clone()])).collect();
+            let parts = (0..4096).map(|it| it << 20);
+            let reached: BTreeSet<u32> =
+                parts.filter_map(|it| turns.beside(&all, without.iter(), it)).collect();
 
-            let rest = (0..weights.len()).filter(|&it| weights[it] > 0 && it != a && it != b);
-            let rest: std::collections::BTreeSet<u32> =
-                rest.map(|it| u32::try_from(it).unwrap()).collect();
-            prop_assert_eq!(reached, rest);
+            let rest = all.filter(|&it| weights[it as usize] > 0 && it != a && it != b);
+            prop_assert_eq!(reached, rest.collect::<BTreeSet<u32>>());
         }
     }
 
-    /// How often each entry is met in one full round.
-    fn count(turns: &Turns, entries: usize) -> Vec<u32> {
-        let mut counts = vec![0; entries];
-        for turn in (0..turns.order.len()).map_while(|_| turns.take()) {
-            counts[turn.entry as usize] += 1;
+    /// How often each entry is met in so many turns.
+    fn count(turns: &Turns, entries: u32, turns_taken: u32) -> Vec<u32> {
+        let mut counts = vec![0; entries as usize];
+        for entry in (0..turns_taken).filter_map(|it| turns.of(&(0..entries), it)) {
+            counts[entry as usize] += 1;
         }
         counts
     }

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gslb_core::assign::{Assignment, Refusal, Request, Wants};
 use gslb_core::fleet::Fleet;
-use gslb_core::snapshot::{Policy, Snapshot, plan};
+use gslb_core::policy::Policy;
+use gslb_core::snapshot::{Snapshot, plan};
 use proptest::prelude::*;
 use proto::address::{Address, Carrier, Transport};
 use proto::id::NodeId;
@@ -21,16 +22,18 @@ fn an_expired_lease_gets_no_viewers() {
     let mut fleet = Fleet::default();
     fleet.handle(node(1).report(1), Mono(0)).unwrap();
 
+    fleet.tick(Mono(299));
     let before = plan_once(&fleet, Mono(299));
+    fleet.tick(Mono(300));
     let after = plan_once(&fleet, Mono(300));
 
-    assert_eq!(hosts(&before.assign(&anyone()).unwrap()), ["link-1"]);
-    assert_eq!(after.assign(&anyone()).unwrap_err(), Refusal::NoneLive);
+    assert_eq!(hosts(&ask(&before, &[]).unwrap()), ["link-1"]);
+    assert_eq!(ask(&after, &[]).unwrap_err(), Refusal::NoneLive);
 }
 
 #[test]
 fn no_fleet_is_none_live() {
-    assert_eq!(Snapshot::default().assign(&anyone()).unwrap_err(), Refusal::NoneLive);
+    assert_eq!(ask(&Snapshot::default(), &[]).unwrap_err(), Refusal::NoneLive);
 }
 
 #[test]
@@ -45,7 +48,7 @@ fn draining_besieged_and_full_nodes_are_left_out() {
     let snapshot = snapshot_of(&nodes);
 
     for _ in 0..200 {
-        assert_eq!(hosts(&snapshot.assign(&anyone()).unwrap()), ["link-5"]);
+        assert_eq!(hosts(&ask(&snapshot, &[]).unwrap()), ["link-5"]);
     }
 }
 
@@ -54,7 +57,7 @@ fn a_fleet_of_full_nodes_is_full_and_one_of_draining_nodes_is_not_live() {
     let full = node(1).load(|it| it.sessions = it.sessions_max);
     let draining = node(2).load(|it| it.draining = true);
 
-    let refusal = |nodes: &[Node]| snapshot_of(nodes).assign(&anyone()).unwrap_err();
+    let refusal = |nodes: &[Node]| ask(&snapshot_of(nodes), &[]).unwrap_err();
 
     assert_eq!(refusal(&[full, draining.clone()]), Refusal::Full);
     assert_eq!(refusal(&[draining]), Refusal::NoneLive);
@@ -64,7 +67,7 @@ fn a_fleet_of_full_nodes_is_full_and_one_of_draining_nodes_is_not_live() {
 fn a_client_that_no_node_understands_is_told_so() {
     let snapshot = snapshot_of(&[node(1).listeners(&[Tls, Wss])]);
 
-    let refused = snapshot.assign(&wanting(&[National, Quic])).unwrap_err();
+    let refused = ask(&snapshot, &[National, Quic]).unwrap_err();
 
     assert_eq!(refused, Refusal::NoTransport);
 }
@@ -79,7 +82,7 @@ fn every_node_offers_what_the_client_likes_best() {
     ]);
 
     for _ in 0..100 {
-        let assignment = snapshot.assign(&wanting(&[Tcp, Ws])).unwrap();
+        let assignment = ask(&snapshot, &[Tcp, Ws]).unwrap();
 
         let mut found: Vec<_> = assignment.listeners().map(transport_of).collect();
         found.sort();
@@ -93,15 +96,15 @@ fn the_only_speaker_of_a_transport_is_found_among_many() {
     nodes.push(node(500).listeners(&[Tls, Quic]));
     let snapshot = snapshot_of(&nodes);
 
-    assert_eq!(hosts(&snapshot.assign(&wanting(&[Quic])).unwrap()), ["link-500"]);
+    assert_eq!(hosts(&ask(&snapshot, &[Quic]).unwrap()), ["link-500"]);
 }
 
 #[test]
 fn a_lonely_node_offers_its_other_listeners_in_the_clients_order() {
     let snapshot = snapshot_of(&[node(1).listeners(&[Tcp, Tcp, Tls, Ws])]);
 
-    let assignment = snapshot.assign(&wanting(&[Ws, Tcp])).unwrap();
-    let alone = snapshot.assign(&wanting(&[Tls])).unwrap();
+    let assignment = ask(&snapshot, &[Ws, Tcp]).unwrap();
+    let alone = ask(&snapshot, &[Tls]).unwrap();
 
     let found: Vec<_> = assignment.listeners().map(|it| it.address().transport).collect();
     assert_eq!(found, [Ws, Tcp, Tcp]);
@@ -114,7 +117,7 @@ fn listeners_of_one_node_take_turns() {
     let mut counts = BTreeMap::new();
 
     for _ in 0..400 {
-        let assignment = snapshot.assign(&wanting(&[Tcp])).unwrap();
+        let assignment = ask(&snapshot, &[Tcp]).unwrap();
         let first = assignment.listeners().next().unwrap();
         *counts.entry(first.authority().to_owned()).or_insert(0) += 1;
     }
@@ -131,8 +134,7 @@ fn three_machines_in_two_rooms_and_the_last_one_is_bgp() {
     let snapshot = snapshot_of(&nodes);
 
     for _ in 0..500 {
-        let request = Request { carrier: Carrier::Telecom, ..anyone() };
-        let assignment = snapshot.assign(&request).unwrap();
+        let assignment = ask_on(Carrier::Telecom, &snapshot, &[]).unwrap();
 
         assert_eq!(hosts(&assignment).iter().collect::<BTreeSet<_>>().len(), 3);
         let addresses: Vec<_> = assignment.listeners().map(|it| it.address()).collect();
@@ -147,23 +149,23 @@ fn three_machines_in_two_rooms_and_the_last_one_is_bgp() {
 fn a_viewer_whose_pool_is_missing_or_full_gets_bgp_then_anything_alive() {
     let full = node(1).carrier(Carrier::Unicom).load(|it| it.sessions = it.sessions_max);
     let far = Node { region: "south", ..node(3) }.carrier(Carrier::Mobile);
-    let unicom = Request { carrier: Carrier::Unicom, ..anyone() };
+    let first = |it: &Snapshot| hosts(&ask_on(Carrier::Unicom, it, &[]).unwrap())[0].to_owned();
 
     let with_bgp = snapshot_of(&[full.clone(), node(2), far.clone()]);
     let without = snapshot_of(&[full, far.clone()]);
     let elsewhere = snapshot_of(&[far]);
 
-    assert_eq!(hosts(&with_bgp.assign(&unicom).unwrap())[0], "link-2");
-    assert_eq!(hosts(&without.assign(&unicom).unwrap()), ["link-3"]);
-    assert_eq!(hosts(&elsewhere.assign(&unicom).unwrap()), ["link-3"]);
+    assert_eq!(first(&with_bgp), "link-2");
+    assert_eq!(first(&without), "link-3");
+    assert_eq!(first(&elsewhere), "link-3");
 }
 
 #[test]
-fn answers_are_shared_out_by_free_places() {
+fn answers_are_shared_out_by_logins_and_free_places() {
     let snapshot = snapshot_of(&[
-        node(1).load(|it| it.sessions_max = 40_000),
-        node(2).load(|it| it.sessions_max = 20_000),
-        node(3).load(|it| (it.sessions_max, it.sessions) = (30_000, 10_000)),
+        node(1).load(|it| it.handshakes_per_s_max *= 2),
+        node(2),
+        node(3).load(|it| (it.sessions, it.handshakes_per_s_max) = (3_333, 1_500_000)),
     ]);
 
     let counts = first_addresses(&snapshot, 8_000);
@@ -217,7 +219,7 @@ fn an_answer_is_load_until_the_next_report() {
         assert_eq!(first(&snapshot), NodeId(1));
         snapshot = plan(&fleet, &Policy::default(), &snapshot, Mono(1));
     }
-    assert_eq!(snapshot.assign(&anyone()).unwrap_err(), Refusal::Full);
+    assert_eq!(ask(&snapshot, &[]).unwrap_err(), Refusal::Full);
 
     fleet.handle(node(2).report(1), Mono(2)).unwrap();
     snapshot = plan(&fleet, &Policy::default(), &snapshot, Mono(2));
@@ -255,8 +257,8 @@ fn a_nodes_moved_address_replaces_the_old_one() {
 
     let new = plan(&fleet, &Policy::default(), &old, Mono(1));
 
-    assert!(old.assign(&wanting(&[Ws])).is_err());
-    assert_eq!(new.assign(&wanting(&[Ws])).unwrap().listeners().count(), 1);
+    assert!(ask(&old, &[Ws]).is_err());
+    assert_eq!(ask(&new, &[Ws]).unwrap().listeners().count(), 1);
 }
 
 proptest! {
@@ -269,13 +271,12 @@ proptest! {
     ) {
         let nodes: Vec<Node> = (1..).zip(nodes).map(|(id, it)| Node { id, ..it }).collect();
         let snapshot = snapshot_of(&nodes);
-        let request = Request { carrier, ..wanting(&wants) };
-        let spoken = if wants.is_empty() { vec![Tls, Wss, Quic, Tcp, Ws] } else { wants };
+        let spoken = if wants.is_empty() { vec![Tls, Wss, Quic, Tcp, Ws] } else { wants.clone() };
         let speaks = |it: &&Node| it.addresses.iter().any(|it| spoken.contains(&it.transport));
         let usable: Vec<&Node> = nodes.iter().filter(|it| it.has_places()).filter(speaks).collect();
 
         for _ in 0..rounds {
-            let Ok(assignment) = snapshot.assign(&request) else {
+            let Ok(assignment) = ask_on(carrier, &snapshot, &wants) else {
                 prop_assert!(usable.is_empty());
                 continue;
             };
@@ -308,12 +309,18 @@ fn plan_once(fleet: &Fleet, now: Mono) -> Snapshot {
     plan(fleet, &Policy::default(), &Snapshot::default(), now)
 }
 
-fn anyone() -> Request<'static> {
-    wanting(&[])
+/// For a viewer in the north without a carrier.
+fn ask<'a>(snapshot: &'a Snapshot, wants: &[Transport]) -> Result<Assignment<'a>, Refusal> {
+    ask_on(Carrier::Bgp, snapshot, wants)
 }
 
-fn wanting(transports: &[Transport]) -> Request<'static> {
-    Request { region: "north", carrier: Carrier::Bgp, wants: Wants::new(transports) }
+fn ask_on<'a>(
+    carrier: Carrier,
+    snapshot: &'a Snapshot,
+    wants: &[Transport],
+) -> Result<Assignment<'a>, Refusal> {
+    let region = snapshot.region("north");
+    snapshot.assign(&Request { region, carrier, wants: Wants::new(wants) })
 }
 
 fn hosts<'a>(assignment: &Assignment<'a>) -> Vec<&'a str> {
@@ -325,7 +332,7 @@ fn transport_of(listener: &gslb_core::listener::Listener) -> (&str, Transport) {
 }
 
 fn first(snapshot: &Snapshot) -> NodeId {
-    let assignment = snapshot.assign(&anyone()).unwrap();
+    let assignment = ask(&snapshot, &[]).unwrap();
     let host = &assignment.listeners().next().unwrap().address().host;
     NodeId(host.trim_start_matches("link-").parse().unwrap())
 }
