@@ -12,6 +12,7 @@ use proto::address::{Carrier, Transport};
 use serde::{Deserialize, Serialize};
 
 use crate::identity::{self, Identity};
+use crate::tls::Tls;
 
 /// The folder that `barrage up` uses when none is named.
 pub const DATA: &str = "barrage-data";
@@ -36,6 +37,8 @@ pub struct Config {
     pub admin: Admin,
     /// The demo page of `up`.
     pub page: Page,
+    /// Certificates that viewers are shown.
+    pub tls: Tls,
     /// Customers' applications.
     pub app: Vec<App>,
     /// Nodes' secrets.
@@ -85,6 +88,7 @@ impl Default for Config {
             log: Log::default(),
             admin: Admin::default(),
             page: Page::default(),
+            tls: Tls::default(),
             app: Vec::new(),
             node: Vec::new(),
             auth: auth::Config::default(),
@@ -133,7 +137,8 @@ impl Config {
         self.gslb.collector.listen = free;
         self.chatserver.listen = free;
         self.broadcaster.listen = free;
-        let transports = [Transport::Tcp, Transport::Tls, Transport::Ws, Transport::Wss];
+        let transports =
+            [Transport::Tcp, Transport::Tls, Transport::Ws, Transport::Wss, Transport::National];
         self.link.listeners = transports.map(|it| listener(free, it)).into();
     }
 
@@ -142,6 +147,7 @@ impl Config {
     /// # Errors
     /// Says which section, and which value.
     pub fn check(&self) -> anyhow::Result<()> {
+        self.tls.check().context("[tls]")?;
         self.auth.check(&self.app).context("[auth]")?;
         self.gslb.check().context("[gslb]")?;
         self.link.check().context("[link]")?;
@@ -191,12 +197,8 @@ fn listener(listen: SocketAddr, transport: Transport) -> ListenerConfig {
         carrier: Carrier::Bgp,
         machine_room: String::new(),
         binder: match transport {
-            Transport::Tls => link::Binder::Required,
-            Transport::Tcp
-            | Transport::Ws
-            | Transport::Wss
-            | Transport::Quic
-            | Transport::National => link::Binder::None,
+            Transport::Tls | Transport::National => link::Binder::Required,
+            Transport::Tcp | Transport::Ws | Transport::Wss | Transport::Quic => link::Binder::None,
         },
     }
 }

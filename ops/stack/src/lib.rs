@@ -13,10 +13,12 @@ pub mod identity;
 pub mod page;
 pub mod replay;
 mod stack;
+mod tls;
 
 pub use apart::{AuthSwitch, Clocks, Power};
 pub use bus::{Bus, Fault as BusFault, FaultyBus};
 pub use business::{Business, Gift};
 pub use config::{Admin, Config, DATA, Log, Page};
 pub use identity::Identity;
-pub use stack::{Addrs, Shared, Stack, Trust};
+pub use stack::{Addrs, Shared, Stack};
+pub use tls::{Tls, Trust};

@@ -11,7 +11,7 @@ use auth_core::node::NodeSecret;
 use auth_core::policy::Policies;
 use broadcaster::store::{Directory, SegmentStore};
 use bus::{Bus, MemoryBus, Publish, PublishError};
-use channel::{ClientTls, DevCerts, ServerTls};
+use channel::ServerTls;
 use futures_util::FutureExt;
 use kit::clock::Clock;
 use kit::health::Health;
@@ -30,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 use crate::apart::{Auth, AuthSwitch, Clocks};
 use crate::config::Config;
 use crate::identity::Identity;
+use crate::tls::{Certificates, Follow, Trust};
 
 /// The disk keeps at least this much free: segments stop before it is full.
 const FREE_BYTES_MIN: u64 = 256 * 1024 * 1024;
@@ -45,6 +46,7 @@ pub struct Stack {
     parts: Shared,
     identity: Identity,
     trust: Trust,
+    follow: Follow,
     auth: Auth,
     gslb: gslb::Service,
     chatserver: chatserver::Service,
@@ -84,15 +86,6 @@ impl Shared {
         let told = self.bus.publish(vec![record]).await;
         told.into_iter().try_for_each(|it| it.map(|_| ()))
     }
-}
-
-/// Whom clients believe.
-#[derive(Clone, Debug)]
-pub struct Trust {
-    /// The development authority's certificate.
-    pub ca_pem: String,
-    /// The same, ready for use.
-    pub tls: ClientTls,
 }
 
 /// Where everything listens.
@@ -137,39 +130,25 @@ impl Stack {
             .with_context(|| format!("cannot make the folder {}", config.data.display()))?;
         let identity = Identity::load_or_create(&config.data)?;
         config.embed(&identity);
-        let certs = DevCerts::load_or_create(&config.data.join("tls"), &[])?;
-        let trust = Trust { ca_pem: certs.ca_pem.clone(), tls: certs.client()? };
         let parts = Shared {
             bus: wrap(MemoryBus::new(clock.clone(), bus::memory::Limits::default())),
             clock,
             meter: Meter::new(),
             health: Health::default(),
         };
+        let certificates = Certificates::open(&config, &parts).await?;
+        let Certificates { trust, internal, tls, national, follow } = certificates;
         let apps: Arc<[_]> = config.app.clone().into();
         let nodes: Arc<[_]> = config.node.clone().into();
 
-        let tls = certs.server(&[b"h2", b"http/1.1"])?;
-        let auth = bind_auth(&config, &parts, Arc::clone(&apps), Arc::clone(&nodes), tls).await?;
+        let internal = internal.with_alpn(&[b"h2", b"http/1.1"]);
+        let auth =
+            bind_auth(&config, &parts, Arc::clone(&apps), Arc::clone(&nodes), internal).await?;
         let auth_url = format!("https://{}", auth.service.addr());
         config.gslb.auth_url.clone_from(&auth_url);
         config.link.auth_url.clone_from(&auth_url);
 
-        let gslb = gslb::Service::bind(
-            config.gslb.clone(),
-            gslb::Parts {
-                clock: parts.clock.clone(),
-                meter: parts.meter.clone(),
-                health: parts.health.clone(),
-                seed: derive(seed, "gslb"),
-                apps: Arc::clone(&apps),
-                nodes,
-                global_bus: Arc::clone(&parts.bus),
-                load_table: gslb::MemoryTable::new(),
-                auth_tls: trust.tls.clone(),
-                tls: None,
-            },
-        )
-        .await?;
+        let gslb = bind_gslb(&config, &parts, Arc::clone(&apps), nodes, &trust, seed).await?;
         config.link.collectors = gslb.collector_addr().iter().map(SocketAddr::to_string).collect();
 
         let chatserver = bind_chatserver(&config, &parts, apps, seed).await?;
@@ -185,8 +164,8 @@ impl Stack {
                 unit_bus: Arc::clone(&parts.bus),
                 policies: Policies::new(&config.app),
                 auth_tls: trust.tls.clone(),
-                tls: Some(certs.server(&[])?),
-                national: None,
+                tls: Some(tls),
+                national: Some(national),
             },
         )
         .await?;
@@ -199,7 +178,19 @@ impl Stack {
             metrics: format!("http://{}", admin.local_addr()?),
             auth: auth_url,
         };
-        Ok(Self { addrs, parts, identity, trust, auth, gslb, chatserver, broadcaster, link, admin })
+        Ok(Self {
+            addrs,
+            parts,
+            identity,
+            trust,
+            follow,
+            auth,
+            gslb,
+            chatserver,
+            broadcaster,
+            link,
+            admin,
+        })
     }
 
     /// Where everything listens.
@@ -239,8 +230,9 @@ impl Stack {
     /// The first service that failed ends all.
     pub async fn run(self, shutdown: CancellationToken) -> anyhow::Result<()> {
         let mut services: Vec<Running> = Vec::new();
-        let Self { parts, auth, gslb, chatserver, broadcaster, link, admin, .. } = self;
+        let Self { parts, follow, auth, gslb, chatserver, broadcaster, link, admin, .. } = self;
         services.push(Running::start("admin", |stop| serve_admin(admin, parts, stop)));
+        services.push(Running::start("certificates", |stop| follow.run(stop)));
         services.push(Running::start("auth", |stop| auth.run(stop)));
         services.push(Running::start("gslb", |stop| gslb.run(stop)));
         services.push(Running::start("broadcaster", |stop| broadcaster.run(stop)));
@@ -324,6 +316,29 @@ async fn bind_auth(
     config.listen = service.addr();
     let again = Box::new(move || bind(config.clone()).boxed());
     Ok(Auth { service, again, switch: AuthSwitch::default() })
+}
+
+async fn bind_gslb(
+    config: &Config,
+    parts: &Shared,
+    apps: Arc<[App]>,
+    nodes: Arc<[NodeSecret]>,
+    trust: &Trust,
+    seed: u64,
+) -> anyhow::Result<gslb::Service> {
+    let parts = gslb::Parts {
+        clock: parts.clock.clone(),
+        meter: parts.meter.clone(),
+        health: parts.health.clone(),
+        seed: derive(seed, "gslb"),
+        apps,
+        nodes,
+        global_bus: Arc::clone(&parts.bus),
+        load_table: gslb::MemoryTable::new(),
+        auth_tls: trust.tls.clone(),
+        tls: None,
+    };
+    gslb::Service::bind(config.gslb.clone(), parts).await
 }
 
 async fn bind_chatserver(

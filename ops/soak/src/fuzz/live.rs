@@ -122,7 +122,7 @@ impl Stranger {
     async fn attack(&mut self) -> anyhow::Result<()> {
         let addresses = &self.stage.addrs.link;
         let address = addresses[self.rng.random_range(0..addresses.len())].clone();
-        let tls = Some(&self.stage.trust.tls);
+        let tls = Some(self.stage.trust.of(address.transport));
         self.done.lock().connections += 1;
         let Ok(mut raw) = sdk::raw::connect(&address, tls, 10 * WAIT).await else {
             self.done.lock().unreached += 1;
