@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use channel::ClientTls;
 use futures_util::{SinkExt, StreamExt};
 use proto::address::Transport;
 use proto::close::CloseCode;
@@ -36,8 +37,14 @@ pub(crate) struct Client {
     pub(crate) resume: Option<Place>,
     /// What a login came with, if it was not the right one.
     pub(crate) forged_binder: Option<Option<[u8; 32]>>,
+    /// What is offered.
+    pub(crate) offer: Hello,
+    /// What arrives of the offer, if somebody changed it.
+    pub(crate) forged_hello: Option<Hello>,
     /// Whether the last Welcome asked for a newer SDK.
     pub(crate) upgrade: bool,
+    /// What the last Welcome said of the channel.
+    pub(crate) suite: String,
 }
 
 /// How a login ended.
@@ -70,6 +77,16 @@ impl Answer {
 
 impl Client {
     pub(crate) async fn connect(world: &World, transport: &str) -> Self {
+        let certs = if transport == "national" { &world.national } else { &world.certs };
+        Self::connect_with(world, transport, &certs.client().unwrap()).await.unwrap()
+    }
+
+    /// Connects with this for TLS; only its handshake may fail.
+    pub(crate) async fn connect_with(
+        world: &World,
+        transport: &str,
+        tls: &ClientTls,
+    ) -> std::io::Result<Self> {
         let socket = TcpSocket::new_v4().unwrap();
         // Small, so that a client that does not read is soon a slow one.
         socket.set_recv_buffer_size(8 * 1024).unwrap();
@@ -77,7 +94,7 @@ impl Client {
         let tcp = socket.connect(address.authority().parse().unwrap()).await.unwrap();
         tcp.set_nodelay(true).unwrap();
         let (stream, exporter) = match address.transport {
-            Transport::Tls | Transport::Wss => secure(world, tcp).await,
+            Transport::Tls | Transport::Wss | Transport::National => secure(tls, tcp).await?,
             _ => (Box::new(tcp) as Box<dyn Io>, None),
         };
         let pipe = match address.transport {
@@ -88,7 +105,21 @@ impl Client {
             }
             _ => Pipe::Stream(stream),
         };
-        Self { pipe, exporter, path: Path::Auto, resume: None, forged_binder: None, upgrade: false }
+        Ok(Self::over(pipe, exporter))
+    }
+
+    pub(crate) fn over(pipe: Pipe, exporter: Option<[u8; 32]>) -> Self {
+        Self {
+            pipe,
+            exporter,
+            path: Path::Auto,
+            resume: None,
+            forged_binder: None,
+            offer: hello(),
+            forged_hello: None,
+            upgrade: false,
+            suite: String::new(),
+        }
     }
 
     /// Hello and Login in one flight.
@@ -97,7 +128,7 @@ impl Client {
     }
 
     pub(crate) async fn login_with(&mut self, credential: Credential, name: &str) -> Answer {
-        let hello = hello().encode();
+        let hello = Uplink::Hello(self.offer.clone()).encode();
         let text = match &credential {
             Credential::Token(text) | Credential::ResumeTicket(text) => text.clone(),
         };
@@ -105,11 +136,14 @@ impl Client {
         let binder = self.forged_binder.unwrap_or(right);
         let joins = vec![Join { room: room(name), path: self.path, resume: self.resume }];
         let login = Uplink::Login(Login { credential, binder, device: None, joins });
-        self.send_bytes(&[hello.clone(), login.encode()]).await;
+        let forged = self.forged_hello.clone().map(|it| Uplink::Hello(it).encode());
+        self.send_bytes(&[forged.unwrap_or_else(|| hello.clone()), login.encode()]).await;
 
         let welcome = self.receive_bytes().await;
         match Downlink::decode(&welcome).unwrap() {
-            Downlink::Welcome(Welcome { nonce: 9, upgrade, .. }) => self.upgrade = upgrade,
+            Downlink::Welcome(Welcome { nonce: 9, upgrade, suite, .. }) => {
+                (self.upgrade, self.suite) = (upgrade, suite);
+            }
             Downlink::Refused(refused) => return Answer::Out(refused.code),
             other => panic!("no Welcome, but {other:?}"),
         }
@@ -240,16 +274,18 @@ impl Client {
     }
 }
 
-async fn secure(world: &World, tcp: TcpStream) -> (Box<dyn Io>, Option<[u8; 32]>) {
-    let connector = world.certs.client().unwrap().connector();
+async fn secure(
+    tls: &ClientTls,
+    tcp: TcpStream,
+) -> std::io::Result<(Box<dyn Io>, Option<[u8; 32]>)> {
     let name = "127.0.0.1".try_into().unwrap();
-    let stream = connector.connect(name, tcp).await.unwrap();
+    let stream = tls.connector().connect(name, tcp).await?;
     let exporter = channel::exporter(stream.get_ref().1).unwrap();
-    (Box::new(stream), Some(exporter))
+    Ok((Box::new(stream), Some(exporter)))
 }
 
-fn hello() -> Uplink {
-    Uplink::Hello(Hello {
+fn hello() -> Hello {
+    Hello {
         sdk: "test".to_owned(),
         sdk_version: "1".to_owned(),
         proto_min: 1,
@@ -257,7 +293,7 @@ fn hello() -> Uplink {
         suites: ["T", "G", "P"].map(str::to_owned).into(),
         codecs: Vec::new(),
         nonce: 9,
-    })
+    }
 }
 
 pub(crate) fn comment(cid: u64, text: &str) -> Uplink {

@@ -33,6 +33,11 @@ async fn comments_go_up_and_flushes_come_down_over_secure_web_sockets() {
     check_transport("wss").await;
 }
 
+#[tokio::test]
+async fn comments_go_up_and_flushes_come_down_over_the_national_suites() {
+    check_transport("national").await;
+}
+
 async fn check_transport(transport: &str) {
     let mut world = World::new().await;
     let mut sender = world.enter(transport, "alice", "r").await;
@@ -160,7 +165,7 @@ async fn a_node_that_drains_says_so_first_and_sends_everyone_elsewhere() {
 
     let running = report(&collector, |it| it.load.sessions == 1).await;
     assert_eq!((running.node, running.unit), (NODE, UNIT));
-    assert_eq!(running.addresses.len(), 4);
+    assert_eq!(running.addresses.len(), 5);
     assert!(!running.load.draining);
 
     world.shut_down();

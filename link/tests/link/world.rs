@@ -15,7 +15,7 @@ use axum::{Json, Router};
 use bus::memory::{Limits, MemoryBus};
 use bus::tail::{Tail, Tailed};
 use bus::{At, Bus, Fault, FaultyBus, Publish, Topic};
-use channel::DevCerts;
+use channel::{DevCerts, ServerTls};
 use kit::clock::Clock;
 use kit::health::Health;
 use kit::meter::Meter;
@@ -51,6 +51,9 @@ pub(crate) struct World {
     pub(crate) bus: Arc<MemoryBus>,
     global_bus: Arc<FaultyBus>,
     pub(crate) certs: DevCerts,
+    pub(crate) national: DevCerts,
+    /// What the listeners show.
+    pub(crate) tls: ServerTls,
     pub(crate) meter: Meter,
     pub(crate) health: Health,
     keyring: Arc<Keyring>,
@@ -69,10 +72,21 @@ impl World {
     }
 
     pub(crate) async fn with(limits: Limits, change: impl FnOnce(&mut Config)) -> Self {
+        Self::with_bus(limits, change, |bus| bus).await
+    }
+
+    /// With something of the test's own around the global bus.
+    pub(crate) async fn with_bus(
+        limits: Limits,
+        change: impl FnOnce(&mut Config),
+        wrap: impl FnOnce(Arc<dyn Bus>) -> Arc<dyn Bus>,
+    ) -> Self {
         let clock = Clock::system();
         let bus = MemoryBus::new(clock.clone(), limits);
         let certs_dir = tempfile::tempdir().unwrap();
         let certs = DevCerts::load_or_create(certs_dir.path(), &[]).unwrap();
+        let national_dir = certs_dir.path().join("national");
+        let national = DevCerts::load_or_create_national(&national_dir, &[]).unwrap();
         let keyring = Arc::new(keyring(clock.wall()));
         let shutdown = CancellationToken::new();
         let mut tasks = Tasks::default();
@@ -91,6 +105,7 @@ impl World {
                 listener(Transport::Tls, Binder::Required),
                 listener(Transport::Ws, Binder::None),
                 listener(Transport::Wss, Binder::None),
+                listener(Transport::National, Binder::Required),
             ],
             ..Config::default()
         };
@@ -99,10 +114,12 @@ impl World {
         let uplinks = Tail::open(bus.clone(), uplink.clone(), Tail::all(&uplink), At::Oldest);
         let mut world = Self {
             uplinks: uplinks.await.unwrap(),
-            global_bus: FaultyBus::new(Arc::clone(&bus) as Arc<dyn Bus>),
+            global_bus: FaultyBus::new(wrap(Arc::clone(&bus) as Arc<dyn Bus>)),
             clock,
             bus,
+            tls: certs.server(&[]).unwrap(),
             certs,
+            national,
             meter: Meter::new(),
             health: Health::default(),
             keyring,
@@ -130,8 +147,8 @@ impl World {
             unit_bus: Arc::clone(&self.bus) as Arc<dyn Bus>,
             policies: Policies::default(),
             auth_tls: self.certs.client().unwrap(),
-            tls: Some(self.certs.server(&[]).unwrap()),
-            national: None,
+            tls: Some(self.tls.clone()),
+            national: Some(self.national.server(&[]).unwrap()),
         };
         let service = Service::bind(config, parts).await.unwrap();
         let addresses = service.addrs().into_iter().map(|it| (it.transport.name(), it)).collect();
