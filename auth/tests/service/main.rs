@@ -1,44 +1,32 @@
 //! The service with a bus in memory and real HTTPS.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod operate;
+mod recording;
+mod two;
+mod world;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use auth::{Config, Parts, Service};
-use auth_core::app::App;
 use auth_core::keyring::{Keyring, LinkKeyring};
 use auth_core::link_id;
 use auth_core::node::{NodeRole, NodeSecret};
-use auth_core::policy::Policies;
-use auth_core::replay::Replays;
-use auth_core::revocation::Revocations;
 use auth_core::secret::Secret;
-use auth_core::token::{Claims, Scope, TokenRefusal, verify};
-use bus::{
-    At, Bus, Fault, FaultyBus, Limits, MemoryBus, PartitionNo, Publish, Tail, Tailed, topic,
-};
-use channel::DevCerts;
-use kit::clock::Clock;
-use kit::health::Health;
-use kit::meter::Meter;
-use kit::task::Tasks;
+use auth_core::token::Claims;
+use bus::{Fault, FaultyBus};
 use proto::control::{EpochFact, Fact};
-use proto::enter::Problem;
-use proto::id::{AppId, NodeId, RoomId, UnitId, ViewerId};
+use proto::id::{NodeId, UnitId};
 use proto::keys::{LinkKeys, LinkKeysRequest, Masters};
 use proto::time::Wall;
 use reqwest::StatusCode;
-use tempfile::TempDir;
-use tokio_util::sync::CancellationToken;
 
-const T: u32 = 600;
-const LINK: NodeId = NodeId(7);
-const OTHER_LINK: NodeId = NodeId(8);
-const GSLB: NodeId = NodeId(1);
-const ADDRESS: &str = "link-07.example:443";
-const OPERATOR_KEY: &str = "the key of an operator, long enough for anyone";
-const DEADLINE: Duration = Duration::from_secs(30);
+use world::{
+    ADDRESS, DEADLINE, GSLB, LINK, OTHER_LINK, T, World, check, early_in_an_epoch, epoch_of,
+    memory_bus, publish, secret, verify_on,
+};
 
 #[tokio::test]
 async fn eight_epochs_are_published_and_the_service_becomes_ready() {
@@ -271,226 +259,4 @@ async fn the_service_ends_when_told_to() {
 
     let ended = tokio::time::timeout(DEADLINE, world.tasks.next()).await.unwrap();
     assert!(ended.unwrap().is_ok());
-}
-
-/// A running service, and everything around it.
-struct World {
-    dir: TempDir,
-    certs: DevCerts,
-    clock: Clock,
-    bus: Arc<dyn Bus>,
-    meter: Meter,
-    health: Health,
-    client: reqwest::Client,
-    base: String,
-    shutdown: CancellationToken,
-    tasks: Tasks,
-}
-
-impl World {
-    async fn start() -> Self {
-        let clock = early_in_an_epoch();
-        let bus = memory_bus(&clock);
-        Self::start_on(clock, bus).await
-    }
-
-    async fn start_on(clock: Clock, bus: Arc<dyn Bus>) -> Self {
-        let dir = TempDir::new().unwrap();
-        let certs = DevCerts::load_or_create(dir.path(), &[]).unwrap();
-        Self::start_in(dir, certs, clock, bus).await
-    }
-
-    async fn start_in(dir: TempDir, certs: DevCerts, clock: Clock, bus: Arc<dyn Bus>) -> Self {
-        let client = reqwest::Client::builder()
-            .tls_backend_preconfigured(certs.client().unwrap().config())
-            .build()
-            .unwrap();
-        let mut world = Self {
-            dir,
-            certs,
-            clock,
-            bus,
-            meter: Meter::new(),
-            health: Health::default(),
-            client,
-            base: String::new(),
-            shutdown: CancellationToken::new(),
-            tasks: Tasks::default(),
-        };
-        let service = Service::bind(world.config(), world.parts()).await.unwrap();
-        world.base = format!("https://localhost:{}", service.addr().port());
-        world.tasks.spawn("auth", service.run(world.shutdown.clone()));
-        world
-    }
-
-    async fn restart(mut self) -> Self {
-        self.shutdown.cancel();
-        self.tasks.next().await.unwrap().unwrap();
-        Self::start_in(self.dir, self.certs, self.clock, self.bus).await
-    }
-
-    fn config(&self) -> Config {
-        Config {
-            listen: "127.0.0.1:0".parse().unwrap(),
-            data: self.dir.path().join("auth"),
-            seal: Secret::new("seals the masters of this test".to_owned() + "'s services"),
-            operator_keys: vec![Secret::new(OPERATOR_KEY.to_owned())],
-            bus_ms_max: 50,
-            ..Config::default()
-        }
-    }
-
-    fn parts(&self) -> Parts {
-        let node = |node, role| NodeSecret { node, role, secret: Secret::new(secret(node)) };
-        let app: App = serde_json::from_str(r#"{"id": 1}"#).unwrap();
-        Parts {
-            clock: self.clock.clone(),
-            meter: self.meter.clone(),
-            health: self.health.clone(),
-            global_bus: Arc::clone(&self.bus),
-            nodes: [
-                node(GSLB, NodeRole::Gslb),
-                node(LINK, NodeRole::Link),
-                node(OTHER_LINK, NodeRole::Link),
-            ]
-            .into(),
-            apps: [app].into(),
-            tls: Some(self.certs.server(&[b"h2", b"http/1.1"]).unwrap()),
-        }
-    }
-
-    fn url(&self, path: &str) -> String {
-        format!("{}{path}", self.base)
-    }
-
-    fn epoch(&self) -> u32 {
-        epoch_of(&self.clock)
-    }
-
-    async fn masters(&self, node: NodeId) -> reqwest::Response {
-        let request = self.client.post(self.url("/v1/keys/masters"));
-        let request = request.header("x-barrage-node", node.0).bearer_auth(secret(node));
-        request.send().await.unwrap()
-    }
-
-    /// `node` asks for the keys of `asked`.
-    async fn link_keys(&self, node: NodeId, asked: NodeId) -> reqwest::Response {
-        self.post_link(node, asked, &secret(node)).await
-    }
-
-    async fn post_link(&self, node: NodeId, asked: NodeId, secret: &str) -> reqwest::Response {
-        let addresses = vec![ADDRESS.to_owned()];
-        let body = LinkKeysRequest { node: asked, unit: UnitId(1), addresses };
-        let request = self.client.post(self.url("/v1/keys/link")).json(&body);
-        let request = request.header("x-barrage-node", node.0).bearer_auth(secret);
-        request.send().await.unwrap()
-    }
-
-    /// Every epoch on `control` in its order, once `last` is among them.
-    async fn epochs_until(&self, last: u32) -> Vec<EpochFact> {
-        let control = topic::control();
-        let partitions = Tail::all(&control);
-        let bus = Arc::clone(&self.bus);
-        let mut tail = Tail::open(bus, control, partitions, At::Oldest).await.unwrap();
-        let mut facts: Vec<EpochFact> = Vec::new();
-        while facts.iter().all(|it| it.epoch != last) {
-            let tailed = tokio::time::timeout(DEADLINE, tail.next(100)).await.unwrap().unwrap();
-            let Tailed::Records(records) = tailed else { panic!("control keeps every key") };
-            for record in records {
-                if let Ok(Fact::Epoch(fact)) = Fact::decode(&record.value) {
-                    facts.push(fact);
-                }
-            }
-        }
-        facts.sort_by_key(|it| it.epoch);
-        facts
-    }
-
-    /// Waits until the service says that it can do its job.
-    async fn ready(&self) {
-        self.health_becomes(|failures| failures.is_empty()).await;
-    }
-
-    /// Waits until the service says that it cannot.
-    async fn failing(&self) {
-        self.health_becomes(|failures| !failures.is_empty()).await;
-    }
-
-    async fn failing_with(&self, why: &str) {
-        self.health_becomes(|failures| failures.iter().any(|(_, it)| it == why)).await;
-    }
-
-    async fn health_becomes(&self, is_it: impl Fn(&[(&'static str, String)]) -> bool) {
-        let becomes = async {
-            while !is_it(&self.health.failures()) {
-                tokio::task::yield_now().await;
-            }
-        };
-        tokio::time::timeout(DEADLINE, becomes).await.unwrap();
-    }
-
-    fn claims(&self, ahead: u32) -> Claims {
-        Claims {
-            app: AppId(1),
-            link: link_id(ADDRESS),
-            iat_s: (self.epoch() + ahead) * T + 1,
-            ttl_s: 60,
-            flags: 0,
-            caps: 0,
-            jti: [1; 16],
-            account: ViewerId::parse("user-42").unwrap(),
-            device: None,
-            rooms: RoomId::parse("room-1").unwrap().into(),
-        }
-    }
-}
-
-fn verify_on(
-    keys: &LinkKeyring,
-    address: &str,
-    text: &str,
-    now: Wall,
-) -> Result<Claims, TokenRefusal> {
-    let revocations = Revocations::new(1);
-    let policies = Policies::default();
-    let links = [link_id(address)];
-    let scope = Scope { keys, links: &links, policies: &policies, revocations: &revocations };
-    verify(text, &scope, &mut Replays::new(1), now)
-}
-
-async fn check(response: reqwest::Response, status: u16, code: &str) {
-    assert_eq!(response.status().as_u16(), status);
-    let problem: Problem = response.json().await.unwrap();
-    assert_eq!(problem.code, code);
-}
-
-async fn publish(bus: &dyn Bus, fact: Fact) {
-    let record = Publish {
-        topic: topic::control(),
-        partition: PartitionNo(0),
-        term: None,
-        key: Some(fact.key().into()),
-        value: fact.encode().into(),
-    };
-    assert!(bus.publish(vec![record]).await[0].is_ok());
-}
-
-fn memory_bus(clock: &Clock) -> Arc<dyn Bus> {
-    MemoryBus::new(clock.clone(), Limits::default())
-}
-
-/// So that no epoch ends while a test runs.
-fn early_in_an_epoch() -> Clock {
-    let clock = Clock::system();
-    let into_ms = clock.wall().0 % (u64::from(T) * 1000);
-    clock.step(-i64::try_from(into_ms).unwrap());
-    clock
-}
-
-fn epoch_of(clock: &Clock) -> u32 {
-    u32::try_from(clock.wall().unix_s() / u64::from(T)).unwrap()
-}
-
-fn secret(node: NodeId) -> String {
-    format!("the secret of node {node}, long enough for anyone")
 }
