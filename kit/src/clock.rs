@@ -35,6 +35,12 @@ impl Clock {
         u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
+    /// Nanoseconds since this clock was made: for the time that one call takes.
+    #[must_use]
+    pub fn nanos(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
     /// Milliseconds since 1970, plus the offset.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "this is the one reader of the clock")]

@@ -37,6 +37,8 @@ pub(crate) enum Run {
     Storm,
     /// Hostile bytes for decoders and a live link: 10 minutes
     Fuzz,
+    /// Whether the time of refusing a token tells of its MAC: 2 million tokens of each kind
+    Timing,
     /// The drills
     Drills,
 }
@@ -53,12 +55,17 @@ pub(crate) enum Size {
 impl Args {
     /// What to run, in turn.
     pub(crate) fn runs(&self) -> &[Run] {
-        const ALL: &[Run] = &[Run::Sim, Run::Crowd, Run::Churn, Run::Storm, Run::Fuzz, Run::Drills];
+        const ALL: &[Run] =
+            &[Run::Sim, Run::Crowd, Run::Churn, Run::Storm, Run::Fuzz, Run::Timing, Run::Drills];
         match self.run {
             Run::All => ALL,
-            Run::Sim | Run::Crowd | Run::Churn | Run::Storm | Run::Fuzz | Run::Drills => {
-                std::slice::from_ref(&self.run)
-            }
+            Run::Sim
+            | Run::Crowd
+            | Run::Churn
+            | Run::Storm
+            | Run::Fuzz
+            | Run::Timing
+            | Run::Drills => std::slice::from_ref(&self.run),
         }
     }
 
@@ -78,6 +85,7 @@ impl Run {
             Self::Churn => "churn",
             Self::Storm => "storm",
             Self::Fuzz => "fuzz",
+            Self::Timing => "timing",
             Self::Drills => "drills",
         }
     }

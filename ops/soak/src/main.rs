@@ -7,6 +7,7 @@ mod cli;
 mod crowd;
 mod fuzz;
 mod storm;
+mod timing;
 mod worlds;
 
 use std::process::ExitCode;
@@ -77,6 +78,7 @@ async fn act(run: Run, size: Size, line: &mut Line) -> anyhow::Result<()> {
         Run::Churn => churn::run(size, line).await,
         Run::Storm => storm::run(size, line).await,
         Run::Fuzz => fuzz::run(size, line).await,
+        Run::Timing => timing::run(size, line).await,
         Run::All | Run::Drills => Ok(()),
     }
 }
