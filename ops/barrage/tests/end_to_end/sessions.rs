@@ -150,24 +150,29 @@ async fn refusal(site: &Site, ticket: &str) -> Option<String> {
     }
 }
 
-async fn connected(events: &mut Events) {
+pub(crate) async fn connected(events: &mut Events) {
     until(events, |event| matches!(event, Event::Connected { .. }).then_some(())).await;
 }
 
 /// Says something, and waits until it is admitted.
 async fn admitted(site: &Site, client: &Client, events: &mut Events) {
+    let verdict = verdict(site, client, events).await;
+    assert!(matches!(verdict, Verdict::Admit(_)), "{verdict:?}");
+}
+
+/// Says something; gives the verdict.
+pub(crate) async fn verdict(site: &Site, client: &Client, events: &mut Events) -> Verdict {
     let text = format!("still here at {}", site.clock.mono().0);
     let said = client.send(&site.room, &text, Style::default(), None).unwrap();
-    let outcome = until(events, |event| match event {
-        Event::Ack(Ack { cid, outcome }) if cid == said => Some(outcome),
+    let verdict = until(events, |event| match event {
+        Event::Ack(Ack { cid, outcome: Outcome::Verdict(it) }) if cid == said => Some(it),
         Event::Disconnected { .. } | Event::Ended(_) => panic!("{event:?}"),
         _ => None,
     });
-    let outcome = outcome.await;
-    assert!(matches!(outcome, Outcome::Verdict(Verdict::Admit(_))), "{outcome:?}");
+    verdict.await
 }
 
-async fn until<T>(events: &mut Events, mut pick: impl FnMut(Event) -> Option<T>) -> T {
+pub(crate) async fn until<T>(events: &mut Events, mut pick: impl FnMut(Event) -> Option<T>) -> T {
     let picked = async {
         loop {
             let event = events.next().await.expect("the viewer has ended");

@@ -21,6 +21,7 @@ use proto::keys::Masters;
 use proto::policy::Policy;
 use sdk::enter::EnterError;
 use sdk::{Client, Events, Options};
+use serde_json::Value;
 use stack::crowd::{signer, ticket_source};
 use stack::{Addrs, Business, Config, Identity, Shared, Stack, Trust};
 use tempfile::TempDir;
@@ -180,6 +181,14 @@ impl Site {
         options.rooms = vec![(self.room.clone(), path)];
         options.tls = Some(self.trust.tls.clone());
         options
+    }
+
+    /// Tells the auth service something, as an operator.
+    pub(crate) async fn operate(&self, method: reqwest::Method, path: &str, body: &Value) {
+        let http = sdk::http::client(&self.trust.tls).unwrap();
+        let request = http.request(method, format!("{}{path}", self.addrs.auth));
+        let request = request.bearer_auth(&self.identity.operator_key).json(body);
+        request.send().await.unwrap().error_for_status().unwrap();
     }
 
     /// Ends everything well.
