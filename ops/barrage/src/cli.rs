@@ -233,7 +233,7 @@ pub(crate) struct TokenVerify {
 
 #[derive(Args, Debug)]
 pub(crate) struct Bench {
-    /// token, segment, wire, gslb, broadcaster, fanout, or all
+    /// token, segment, wire, gslb, broadcaster, fanout, handshake, or all
     pub(crate) name: String,
     /// One JSON object a line
     #[arg(long)]

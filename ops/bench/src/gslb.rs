@@ -5,7 +5,8 @@ use std::hint::black_box;
 use anyhow::ensure;
 use gslb_core::assign::{Request, Wants};
 use gslb_core::fleet::{Fleet, Limits};
-use gslb_core::snapshot::{Policy, Snapshot, plan};
+use gslb_core::policy::Policy;
+use gslb_core::snapshot::{Snapshot, plan};
 use proto::address::{Address, Carrier, Transport};
 use proto::id::{NodeId, UnitId};
 use proto::load::{Load, LoadReport};
@@ -31,6 +32,7 @@ pub(crate) fn run() -> anyhow::Result<Vec<Line>> {
     let wants = Wants::default();
     let mut requests = REGIONS
         .into_iter()
+        .map(|it| snapshot.region(it))
         .flat_map(|region| [Carrier::Telecom, Carrier::Bgp].map(|it| (region, it)))
         .map(|(region, carrier)| Request { region, carrier, wants })
         .cycle();

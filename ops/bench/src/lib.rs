@@ -10,6 +10,7 @@ mod broadcaster;
 mod cpu;
 mod fanout;
 mod gslb;
+mod handshake;
 mod line;
 mod segment;
 mod timing;
@@ -19,7 +20,8 @@ mod wire;
 pub use line::Line;
 
 /// The names that [`run`] takes.
-pub const NAMES: &[&str] = &["token", "segment", "wire", "gslb", "broadcaster", "fanout"];
+pub const NAMES: &[&str] =
+    &["token", "segment", "wire", "gslb", "broadcaster", "fanout", "handshake"];
 
 /// No benchmark has this name.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +41,8 @@ pub async fn run(name: &str) -> anyhow::Result<Vec<Line>> {
         "broadcaster" => broadcaster::run(),
         "fanout" => Box::pin(fanout::run()).await,
         fanout::RECEIVER => Box::pin(fanout::receive()).await.map(|()| Vec::new()),
+        "handshake" => Box::pin(handshake::run()).await,
+        handshake::GUESTS => Box::pin(handshake::serve()).await.map(|()| Vec::new()),
         _ => Err(Unknown(name.to_owned()).into()),
     }
 }

@@ -15,6 +15,18 @@ pub(crate) fn per_second(mut work: impl FnMut()) -> f64 {
     median(&mut rates)
 }
 
+/// As [`per_second`], for several at once: rounds of each in turn, so that what disturbs the machine
+/// for a while disturbs all alike.
+pub(crate) fn interleaved<const N: usize>(works: &mut [&mut dyn FnMut(); N]) -> [f64; N] {
+    let mut rates = [const { Vec::new() }; N];
+    for _ in 0..ROUNDS {
+        for (work, rates) in works.iter_mut().zip(&mut rates) {
+            rates.push(round(work));
+        }
+    }
+    rates.map(|mut it| median(&mut it))
+}
+
 /// The middle of an odd number of values.
 pub(crate) fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);

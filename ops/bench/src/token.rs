@@ -1,89 +1,111 @@
 //! Tokens: how many a core mints and verifies.
+//!
+//! `token.verify.…` is all that a link does with a token but for the set of used ones: from the
+//! text over base64, names and MAC to fields, the policy's skew, revocations and the owned claims
+//! that a session is made of. The link holds the keys of eight epochs, two masters, four addresses
+//! and four apps, and has heard of a thousand kicks of the last hour. `token.replay.take` is that
+//! set, filled with 20,000 tokens a second.
+//!
+//! `token.mint.…` is what gslb does for each address: derives the key and writes the text;
+//! `token.mint_kept.…` writes it with a key that was kept.
+//!
+//! The peer is the bare MAC of the same bytes: RustCrypto's `hmac` with a prepared key.
+
+mod scene;
 
 use std::hint::black_box;
 
-use auth_core::keyring::{Keyring, LinkKeyring};
-use auth_core::link_id;
 use auth_core::mac::Alg;
-use auth_core::policy::Policies;
 use auth_core::replay::Replays;
-use auth_core::revocation::Revocations;
-use auth_core::token::{self, Claims, Scope, flag};
-use proto::control::EpochFact;
-use proto::id::{AppId, DeviceId, RoomId, UnitId, ViewerId};
-use proto::keys::{Master, Masters};
+use auth_core::token;
+use hmac::{Hmac, KeyInit, Mac};
+use kit::seed::derive;
 use proto::time::Wall;
+use sha2::{Sha256, Sha512_256};
+use sm3::Sm3;
 
 use crate::line::Line;
-use crate::timing::per_second;
+use crate::timing::{interleaved, per_second};
+use scene::{NOW, Scene};
 
-const INTERVAL_S: u32 = 600;
-const EPOCH: u32 = 2_975_000;
-const IAT_S: u32 = EPOCH * INTERVAL_S + 30;
-const ADDRESS: &str = "link-07.example:443";
+/// Bytes that a MAC of the token covers: its domain and its body.
+const MESSAGE_BYTES: usize = 12 + 74;
+/// Tokens used in each second of `token.replay.take`.
+const TAKES_PER_S: u64 = 20_000;
+/// Seconds until a used token is forgotten, as with the usual policy.
+const KEPT_S: u64 = 120;
 
-/// Both algorithms, minting and verifying, with the key look-ups that a node does.
+const PEER: &str = "the bare MAC of the same bytes";
+
+/// Every algorithm, with the key look-ups that a node does.
 pub(crate) fn run() -> anyhow::Result<Vec<Line>> {
     let mut lines = Vec::new();
-    for (alg, name) in [(Alg::HmacSha256, "hmac_sha256"), (Alg::HmacSm3, "hmac_sm3")] {
-        let (keyring, keys) = keyrings(alg)?;
-        let claims = claims()?;
-        let token = keyring.mint(&claims)?;
-        let revocations = Revocations::new(1024);
-        let policies = Policies::default();
-        let scope = Scope {
-            keys: &keys,
-            links: &[claims.link],
-            policies: &policies,
-            revocations: &revocations,
-        };
-        let mut replays = Replays::new(1024);
-        let now = Wall(u64::from(IAT_S) * 1000);
-        token::verify(&token, &scope, &mut replays, now)?;
-        if alg == Alg::HmacSha256 {
-            lines.push(Line::alone("token.bytes", token.len() as f64, "bytes"));
+    for &alg in Alg::ALL {
+        let scene = Scene::new(alg)?;
+        if lines.is_empty() {
+            lines.push(Line::alone("token.bytes", scene.token.len() as f64, "bytes"));
         }
-        let verified = per_second(|| {
-            let claims = token::verify(black_box(&token), &scope, &mut replays, now);
+        let mut replays = Replays::new(1);
+        let mut verify = || {
+            let claims = token::verify(black_box(&scene.token), &scene.scope(), &mut replays, NOW);
             black_box(claims.is_ok());
-        });
-        lines.push(Line::alone(format!("token.verify.{name}"), verified, "1/s/core"));
-        let minted = per_second(|| {
-            black_box(keyring.mint(black_box(&claims)).is_ok());
-        });
-        lines.push(Line::alone(format!("token.mint.{name}"), minted, "1/s/core"));
+        };
+        let mut mint = || {
+            black_box(scene.keyring.mint(black_box(&scene.claims)).is_ok());
+        };
+        let mut mint_kept = || {
+            black_box(token::mint(black_box(&scene.claims), &scene.key));
+        };
+        let mut bare = bare(alg)?;
+        let rates = interleaved(&mut [&mut verify, &mut mint, &mut mint_kept, &mut bare]);
+        let peer = rates[3];
+        for (verb, rate) in ["verify", "mint", "mint_kept"].into_iter().zip(rates) {
+            lines.push(Line {
+                name: format!("token.{verb}.{}", alg.name()),
+                value: rate,
+                unit: "1/s/core",
+                peer: Some(PEER),
+                ratio: Some(rate / peer),
+            });
+        }
+        lines.push(Line::alone(format!("token.mac.{}", alg.name()), peer, "1/s/core"));
     }
+    lines.push(Line::alone("token.replay.take", takes(), "1/s/core"));
     Ok(lines)
 }
 
-/// What gslb holds, and what the link holds.
-fn keyrings(alg: Alg) -> anyhow::Result<(Keyring, LinkKeyring)> {
-    let master = Master { kid: 0, key: "0b".repeat(32) };
-    let mut keyring = Keyring::new(&Masters { interval_s: INTERVAL_S, masters: vec![master] })?;
-    let fact = EpochFact {
-        epoch: EPOCH,
-        interval_s: INTERVAL_S,
-        alg: alg.code(),
-        random: "5e".repeat(32),
-        kids: vec![0],
-    };
-    keyring.handle(&fact, Wall(u64::from(IAT_S) * 1000))?;
-    let link = keyring.link_keys(UnitId(1), &[ADDRESS.to_owned()], &[AppId(1)]);
-    Ok((keyring, LinkKeyring::new(&link)?))
+/// The MAC alone, made by another implementation.
+fn bare(alg: Alg) -> anyhow::Result<Box<dyn FnMut()>> {
+    fn sign<M: Mac + Clone + 'static>(key: M) -> Box<dyn FnMut()> {
+        let message = [7; MESSAGE_BYTES];
+        Box::new(move || {
+            let mut mac = key.clone();
+            mac.update(black_box(&message));
+            black_box(mac.finalize().into_bytes());
+        })
+    }
+    let key = [7; 32];
+    Ok(match alg {
+        Alg::HmacSha256 => sign(Hmac::<Sha256>::new_from_slice(&key)?),
+        Alg::HmacSm3 => sign(Hmac::<Sm3>::new_from_slice(&key)?),
+        Alg::HmacSha512_256 => sign(Hmac::<Sha512_256>::new_from_slice(&key)?),
+    })
 }
 
-/// As a viewer of one room has them; not for single use, so that it can be verified again.
-fn claims() -> anyhow::Result<Claims> {
-    Ok(Claims {
-        app: AppId(1),
-        link: link_id(ADDRESS),
-        iat_s: IAT_S,
-        ttl_s: 60,
-        flags: flag::MAY_SEND,
-        caps: 0,
-        jti: [7; 16],
-        account: ViewerId::parse("user-42")?,
-        device: Some(DeviceId::parse("ios-1")?),
-        rooms: RoomId::parse("room-1")?.into(),
-    })
+/// Used tokens a second that a set takes which has run for long.
+fn takes() -> f64 {
+    let mut replays = Replays::new(usize::MAX);
+    let mut taken = 0;
+    let mut take = || {
+        let now_s = taken / TAKES_PER_S;
+        let mut jti = [0; 16];
+        jti[..8].copy_from_slice(&derive(taken, "").to_ne_bytes());
+        jti[8..].copy_from_slice(&taken.to_ne_bytes());
+        let taken_now =
+            replays.take(jti, Wall((now_s + KEPT_S) * 1000), Wall(now_s * 1000));
+        black_box(taken_now.is_ok());
+        taken += 1;
+    };
+    (0..TAKES_PER_S * KEPT_S).for_each(|_| take());
+    per_second(take)
 }
