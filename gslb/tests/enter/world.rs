@@ -42,6 +42,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const APP: AppId = AppId(1);
 pub(crate) const OTHER_APP: AppId = AppId(2);
 pub(crate) const GSLB: NodeId = NodeId(1);
+const OPERATOR_KEY: &str = "the key of this test's operator, long enough";
 /// Any wait for something that will happen.
 const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -135,6 +136,7 @@ impl World {
         let config = auth::Config {
             listen,
             data: self.dir.path().join("auth"),
+            operator_keys: vec![Secret::new(OPERATOR_KEY.to_owned())],
             seal: Secret::new("seals the masters of this test's auth service".to_owned()),
             ..auth::Config::default()
         };
@@ -307,6 +309,13 @@ impl World {
     pub(crate) async fn claims(&self, answer: &EnterResponse) -> Claims {
         let offer = &answer.addresses[0];
         self.verify_at(offer, &offer.token).await.unwrap()
+    }
+
+    /// An operator's call to the auth service.
+    pub(crate) async fn operate(&self, path: &str) {
+        let call = self.client.post(format!("https://{}{path}", self.auth));
+        let response = call.bearer_auth(OPERATOR_KEY).send().await.unwrap();
+        assert_eq!(response.status(), 200, "{}", response.text().await.unwrap());
     }
 
     /// The value of a metric, as rendered.
