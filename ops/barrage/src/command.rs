@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 mod configuration;
 pub(crate) mod keys;
+mod plain;
 pub(crate) mod replay;
 pub(crate) mod role;
 pub(crate) mod say;

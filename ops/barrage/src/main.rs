@@ -37,7 +37,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Watch(args) => Box::pin(command::watch::run(args)).await,
         Command::Say(args) => Box::pin(command::say::run(args)).await,
         Command::Replay(args) => Box::pin(command::replay::run(args)).await,
-        Command::Keys(args) => command::keys::run(args),
+        Command::Keys(args) => Box::pin(command::keys::run(args)).await,
         Command::Token(args) => command::token::run(args),
         Command::Bench(args) => Box::pin(command::bench::run(args)).await,
         Command::Version => {

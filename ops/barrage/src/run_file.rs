@@ -3,29 +3,38 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use proto::address::Address;
 use proto::id::RoomId;
 use serde::{Deserialize, Serialize};
 use stack::{Addrs, Stack};
 
-/// What `watch`, `say` and `replay` read. It holds the demonstration's ticket key, so only its
-/// owner can read it.
+/// What `watch`, `say`, `replay`, `keys` and `token` read. It holds the demonstration's ticket key
+/// and operator key, so only its owner can read it.
 #[derive(Clone, Deserialize, Serialize)]
 pub(crate) struct RunFile {
     pub(crate) enter: String,
     pub(crate) room: RoomId,
     pub(crate) ca_pem: String,
     pub(crate) ticket_key: String,
+    /// Base of the auth service.
+    pub(crate) auth: String,
+    pub(crate) operator_key: String,
+    /// Addresses that tokens are minted for.
+    pub(crate) links: Vec<String>,
 }
 
 impl RunFile {
     /// Writes what a running stack can be reached by.
     pub(crate) fn write(data: &Path, stack: &Stack, room: &RoomId) -> anyhow::Result<()> {
-        let Addrs { enter, .. } = stack.addrs();
+        let Addrs { enter, auth, link, .. } = stack.addrs();
         let run = Self {
             enter: enter.clone(),
             room: room.clone(),
             ca_pem: stack.trust().ca_pem.clone(),
             ticket_key: stack.identity().ticket_key.clone(),
+            auth: auth.clone(),
+            operator_key: stack.identity().operator_key.clone(),
+            links: link.iter().map(Address::authority).collect(),
         };
         stack::identity::write_private(&path(data), &serde_json::to_vec_pretty(&run)?)
     }

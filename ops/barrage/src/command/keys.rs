@@ -1,14 +1,16 @@
-//! `barrage keys`: keys and certificates, for operators.
+//! `barrage keys`: what operators decide while everything runs, and keys and certificates.
 
+mod epochs;
+mod masters;
+pub(crate) mod operator;
+mod policy;
+mod sdk;
 mod sm2;
 mod sm3;
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-
-use self::sm2::Sm2;
-use self::sm3::Sm3;
 
 #[derive(Args, Debug)]
 pub(crate) struct Keys {
@@ -18,14 +20,32 @@ pub(crate) struct Keys {
 
 #[derive(Debug, Subcommand)]
 enum KeysCommand {
+    /// Show the epochs, their masters' numbers, and how long logins go on; nothing secret
+    Show(epochs::Show),
+    /// Add a master key, which mints from the next epoch on; no login fails
+    Rotate(operator::Target),
+    /// Declare epochs of a master void, after a theft; rotate first
+    Revoke(epochs::Revoke),
+    /// List the numbers of the masters in a sealed file, and check who can read it
+    Masters(masters::MastersArgs),
+    /// Show or change who may enter an app or a room
+    Policy(policy::PolicyArgs),
+    /// Show or change which SDK versions are served
+    Sdk(sdk::SdkArgs),
     /// Make SM2 keys and certificates for the national suites
-    Sm2(Sm2),
+    Sm2(sm2::Sm2),
     /// Print the SM3 of local files
-    Sm3(Sm3),
+    Sm3(sm3::Sm3),
 }
 
-pub(crate) fn run(args: Keys) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: Keys) -> anyhow::Result<ExitCode> {
     match args.command {
+        KeysCommand::Show(args) => epochs::show(&args).await,
+        KeysCommand::Rotate(target) => epochs::rotate(&target).await,
+        KeysCommand::Revoke(args) => epochs::revoke(&args).await,
+        KeysCommand::Masters(args) => masters::run(&args),
+        KeysCommand::Policy(args) => policy::run(args).await,
+        KeysCommand::Sdk(args) => sdk::run(args).await,
         KeysCommand::Sm2(args) => args.run(),
         KeysCommand::Sm3(args) => args.run(),
     }
