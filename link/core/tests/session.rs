@@ -14,8 +14,8 @@ use proto::close::CloseCode;
 use proto::control::Fact;
 use proto::envelope::{Act, UplinkEntry};
 use proto::frame::{
-    Ack, Close, Comment, Credential, Downlink, Hello, Join, JoinOutcome, Joined, Login, LoginOk,
-    Outcome, Path, Refused, Resumed, Uplink,
+    Ack, CODEC_IDENTITY, Close, Comment, Credential, Downlink, Hello, Join, JoinOutcome, Joined,
+    Login, LoginOk, Outcome, PROTO_VERSION, Path, Refused, Resumed, Uplink,
 };
 use proto::heat::Heat;
 use proto::id::{AppId, Cid, RoomId, SessionId, ViewerId};
@@ -98,6 +98,34 @@ fn an_unknown_version_is_told() {
     session.handle(frame(&Uplink::Hello(from_the_future)), at(1));
 
     assert_eq!(refusal(&mut session), CloseCode::NoCommonVersion);
+}
+
+#[test]
+fn a_channel_that_was_not_offered_is_refused() {
+    for suites in [vec![], vec!["P".to_owned()], vec!["T".to_owned(), "P".to_owned()]] {
+        let mut session = national();
+        let Uplink::Hello(mut offer) = hello() else { unreachable!() };
+        offer.suites = suites;
+
+        session.handle(frame(&Uplink::Hello(offer)), at(1));
+
+        assert_eq!(refusal(&mut session), CloseCode::NoCommonVersion);
+    }
+}
+
+#[test]
+fn the_answer_names_version_channel_codec_and_the_offer_s_number() {
+    let mut session = national();
+    let Uplink::Hello(mut offer) = hello() else { unreachable!() };
+    offer.proto_max = 9;
+    offer.suites = vec!["T".to_owned(), "G".to_owned()];
+    offer.codecs = vec!["zstd".to_owned()];
+
+    session.handle(frame(&Uplink::Hello(offer)), at(1));
+
+    let Some(Output::Send(Downlink::Welcome(welcome))) = session.poll() else { panic!() };
+    assert_eq!((welcome.proto, welcome.nonce), (PROTO_VERSION, 9));
+    assert_eq!((welcome.suite.as_str(), welcome.codec.as_str()), ("G", CODEC_IDENTITY));
 }
 
 #[test]
@@ -339,6 +367,10 @@ fn drain(session: &mut Session) {
 
 fn session() -> Session {
     Session::new(SessionId(1), limits(), Suite::Plain, Mono(0), Mono(0))
+}
+
+fn national() -> Session {
+    Session::new(SessionId(1), limits(), Suite::National, Mono(0), Mono(0))
 }
 
 fn limits() -> Arc<Limits> {
