@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use bus::{PartitionNo, Publish, topic};
+use chatserver::Config;
 use proto::close::CloseCode;
 use proto::control::Fact;
 use proto::envelope::{Act, Reply, UplinkBatch, UplinkEntry};
@@ -32,6 +33,26 @@ async fn the_newer_session_closes_the_older_one_within_a_second() {
     assert!(world.clock.mono().since(told) < Duration::from_secs(1));
     assert_eq!(closed, close(LINK, 1));
     assert_eq!(world.metric("chatserver_devices_closed_total"), Some(1));
+}
+
+#[tokio::test]
+async fn the_rule_holds_across_units() {
+    const OTHER: UnitId = UnitId(2);
+    let mut world = single_device_room().await;
+    let other = Config { node: NodeId(4), unit: OTHER, shard: 1, ..Config::default() };
+    world.serve(other).await;
+    let mut facts = world.facts().await;
+
+    world.come_in(OTHER, NodeId(90), 1, 10, Act::Join).await;
+    world
+        .until("remembered", |it| it.metric("chatserver_acts_total{act=\"join\"}") == Some(1))
+        .await;
+    world.come(LINK, 2, 20, Act::Join).await;
+    assert_eq!(facts.find(is_close).await, close(NodeId(90), 1));
+
+    world.come_in(OTHER, NodeId(90), 3, 15, Act::Join).await;
+    // It came in before the other, and is late. Who had to go before may be told again.
+    facts.find(|it| *it == close(NodeId(90), 3)).await;
 }
 
 #[tokio::test]
@@ -111,13 +132,17 @@ impl World {
 
     /// Publishes that a session of `v` came or went, `at` some time.
     async fn come(&self, node: NodeId, session: u64, at: u64, act: Act) {
+        self.come_in(UNIT, node, session, at, act).await;
+    }
+
+    async fn come_in(&self, unit: UnitId, node: NodeId, session: u64, at: u64, act: Act) {
         let entry = UplinkEntry {
             session: SessionId(session),
             at: Wall(START.0 + at),
             act,
             ..entry("v", 0, "")
         };
-        let uplink = topic::uplink(UnitId(1));
+        let uplink = topic::uplink(unit);
         let partition = uplink.partition_of_viewer(&entry.room, &entry.viewer);
         let value = UplinkBatch { node, entries: vec![entry] }.encode();
         self.publish(Publish { topic: uplink, partition, term: None, key: None, value }).await;

@@ -1,5 +1,6 @@
 //! A running chatserver and everything around it.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -35,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) const APP: AppId = AppId(1);
 pub(crate) const LINK: NodeId = NodeId(70);
-const UNIT: UnitId = UnitId(1);
+pub(crate) const UNIT: UnitId = UnitId(1);
 /// Longest wait for anything; what never comes fails the test.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -47,6 +48,7 @@ pub(crate) struct World {
     pub(crate) health: Health,
     pub(crate) meter: Meter,
     pub(crate) store_is_away: Arc<AtomicBool>,
+    store: Arc<dyn RoomStore>,
     client: reqwest::Client,
     base: String,
     shutdown: CancellationToken,
@@ -69,29 +71,43 @@ impl World {
             .tls_backend_preconfigured(certs.client().unwrap().config())
             .build()
             .unwrap();
+        let store_is_away = Arc::<AtomicBool>::default();
+        let store = RedbStore::open(&folder.path().join("rooms.redb")).unwrap();
+        let store = FaultyStore { store, is_away: Arc::clone(&store_is_away) };
         let mut world = Self {
+            store: Arc::new(store),
             bus: MemoryBus::new(clock.clone(), limits),
             folder,
             clock,
             health: Health::default(),
             meter: Meter::new(),
-            store_is_away: Arc::default(),
+            store_is_away,
             client,
             base: String::new(),
             shutdown: CancellationToken::new(),
             tasks: Tasks::default(),
         };
-        let config = Config { listen: "127.0.0.1:0".parse().unwrap(), ..Config::default() };
-        let service = Service::bind(config, world.parts()).await.unwrap();
-        world.base = format!("http://{}", service.addr());
-        world.tasks.spawn("chatserver", service.run(world.shutdown.clone()));
+        world.base = format!("http://{}", world.serve(Config::default()).await);
         world
+    }
+
+    /// Starts a chatserver on the same room store and buses; gives its address.
+    pub(crate) async fn serve(&mut self, config: Config) -> SocketAddr {
+        let config = Config { listen: "127.0.0.1:0".parse().unwrap(), ..config };
+        let service = Service::bind(config, self.parts()).await.unwrap();
+        let addr = service.addr();
+        self.tasks.spawn("chatserver", service.run(self.shutdown.clone()));
+        addr
     }
 
     /// Ends this one and starts another on the same room store and an empty bus.
     pub(crate) async fn restart(mut self) -> Self {
         self.shutdown.cancel();
-        self.tasks.next().await.unwrap().unwrap();
+        while let Some(ended) = self.tasks.next().await {
+            ended.unwrap();
+        }
+        // Another can open the file once this one is closed.
+        drop(self.store);
         Self::start_in(self.folder, self.clock, Limits::default()).await
     }
 
@@ -101,8 +117,6 @@ impl World {
             {"id": 2, "api_keys": ["key-2"]},
         ]))
         .unwrap();
-        let store = RedbStore::open(&self.folder.path().join("rooms.redb")).unwrap();
-        let store = FaultyStore { store, is_away: Arc::clone(&self.store_is_away) };
         let bus = Arc::clone(&self.bus) as Arc<dyn Bus>;
         Parts {
             clock: self.clock.clone(),
@@ -112,7 +126,7 @@ impl World {
             apps: apps.into(),
             global_bus: Arc::clone(&bus),
             unit_bus: bus,
-            room_store: Arc::new(store),
+            room_store: Arc::clone(&self.store),
             quota: Arc::new(MemoryQuota::new(1000)),
         }
     }
