@@ -9,6 +9,7 @@ mod audit;
 mod channels;
 mod configuration;
 mod get;
+mod openssl;
 mod origin;
 mod process;
 mod recordings;
