@@ -216,7 +216,8 @@ impl Fleet {
     /// Ends the leases that expired at or before `now`.
     ///
     /// Whoever hears reports from somebody else, such as a load table, calls this only while that
-    /// speaks: leases do not run while nobody can be heard, and plans grow cautious instead.
+    /// speaks, and [`Fleet::resume`] when it speaks again: leases do not run while nobody can be
+    /// heard, and plans grow cautious instead.
     pub fn tick(&mut self, now: Mono) {
         self.heard = self.heard.max(now);
         if now < self.due {
@@ -238,6 +239,17 @@ impl Fleet {
                 self.due = self.due.min(expires + MEMORY);
             }
         }
+    }
+
+    /// Reports can be heard again after a silence that was no node's own: leases run on from here.
+    pub fn resume(&mut self, now: Mono) {
+        let silence = now.since(self.heard);
+        self.heard = self.heard.max(now);
+        self.due = self.due.min(now);
+        let leases = self.leases.iter_mut().zip(&self.rows);
+        leases
+            .filter(|(_, row)| row.is_live())
+            .for_each(|(it, _)| it.expires = it.expires + silence);
     }
 
     /// The next thing to tell an operator.

@@ -11,6 +11,7 @@ pub mod fleet;
 pub mod listener;
 pub mod policy;
 pub mod region;
+pub mod simulate;
 pub mod snapshot;
 
 mod seat;

@@ -332,7 +332,7 @@ fn transport_of(listener: &gslb_core::listener::Listener) -> (&str, Transport) {
 }
 
 fn first(snapshot: &Snapshot) -> NodeId {
-    let assignment = ask(&snapshot, &[]).unwrap();
+    let assignment = ask(snapshot, &[]).unwrap();
     let host = &assignment.listeners().next().unwrap().address().host;
     NodeId(host.trim_start_matches("link-").parse().unwrap())
 }
