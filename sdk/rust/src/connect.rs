@@ -91,6 +91,13 @@ enum LoginError {
     Confirm,
 }
 
+impl LoginError {
+    /// Whether the other end is not what it claims, though its certificate may be good.
+    const fn is_suspicious(&self) -> bool {
+        matches!(self, Self::Wire(WireError::Unpinned(_)) | Self::Disagreement(_) | Self::Confirm)
+    }
+}
+
 /// Connects and logs in.
 pub(crate) async fn establish(
     options: Arc<Options>,
@@ -131,7 +138,8 @@ async fn attempt_all(
             Err(setback) => setback,
         };
         // Tokens that were too old, as after a device slept, are no reason to wait for new ones.
-        if setback.is_final() || !setback.code.is_some_and(is_about_credential) {
+        let is_stale = setback.code.is_some_and(is_about_credential) && !setback.is_final();
+        if !is_stale || !setback.retry_after.is_zero() {
             break;
         }
     }
@@ -164,6 +172,9 @@ async fn enter_once(
 impl Setback {
     fn note(&mut self, address: &Address, error: &LoginError) {
         tracing::debug!(address = address.authority(), error = format!("{error:#}"), "no session");
+        if error.is_suspicious() {
+            tracing::warn!(%error, "somebody may be between this client and a link");
+        }
         let (code, retry_after_ms) = match error {
             LoginError::Refused(refused) => (Some(refused.code), refused.retry_after_ms),
             LoginError::Closed(close) => (Some(close.code), close.retry_after_ms),

@@ -2,9 +2,10 @@
 
 use kit::clock::Clock;
 use proto::address::Transport;
-use proto::frame::{Ack, Comment, Downlink, Outcome, Path, Place, Resumed, Uplink};
+use proto::close::CloseCode;
+use proto::frame::{Ack, Close, Comment, Downlink, Outcome, Path, Place, Resumed, Uplink};
 use proto::heat::Heat;
-use proto::id::{ItemId, Seq, SlotNo};
+use proto::id::{AppId, ItemId, Seq, SlotNo};
 use proto::item::{Body, Placed, Style};
 use proto::verdict::{Reason, Verdict};
 use sdk::Event;
@@ -214,6 +215,36 @@ async fn a_session_is_renewed_before_it_ends() {
     let token = format!("token for {}", link.address().authority());
     assert_eq!(refresh, Some(Uplink::Refresh { token }));
     assert_eq!(site.entered()[1].renew, Some(link.address().authority()));
+}
+
+#[tokio::test]
+async fn without_a_ticket_nothing_is_renewed_and_the_client_enters_anew() {
+    let site = Site::start(&Clock::system()).await;
+    let link = Link::bind(Transport::Tcp, None).await;
+    site.offer(&[link.address()], &[]);
+    let mut options = options(&site, Path::Push);
+    options.entry = sdk::Entry::NoTicket { app: AppId(3), room: room() };
+    options.waits.renew_min = std::time::Duration::ZERO;
+    let mut viewer = Viewer::start(options);
+    let mut conn = link.accept().await;
+    (conn.life_ms, conn.heartbeat_ms) = (30_000, 100);
+    let login = conn.login().await;
+    conn.let_in(&login, Path::Push, Resumed::Fresh).await;
+    viewer.connected().await;
+
+    // A renewal would be due before the first ping.
+    let ping = conn.recv().await;
+    let (code, reason) = (CloseCode::Expired, String::new());
+    conn.send(&Downlink::Close(Close { code, reason, retry_after_ms: 0, addresses: vec![] })).await;
+    link.welcome(Path::Push).await;
+
+    assert!(matches!(ping, Some(Uplink::Ping { .. })), "{ping:?}");
+    let entered = site.entered();
+    assert_eq!(entered.len(), 2);
+    for asked in entered {
+        assert_eq!((asked.ticket.as_str(), asked.app), ("", Some(AppId(3))));
+        assert_eq!((asked.room, asked.renew), (Some(room()), None));
+    }
 }
 
 async fn connected() -> (Site, Link, Conn, Viewer) {
