@@ -136,3 +136,29 @@ impl Certificate {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use channel::ServerTls;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_certificate_of_every_kind_can_be_shown_and_believed() {
+        for kind in Kind::ALL {
+            let certificate = Certificate::make(kind).await.unwrap();
+
+            let chain_pem = fs::read_to_string(certificate.chain()).unwrap();
+            let key_pem = fs::read_to_string(certificate.key()).unwrap();
+            let shown = match kind {
+                Kind::Sm2 => ServerTls::national_from_pem(&chain_pem, &key_pem, &[]),
+                Kind::P256 | Kind::Ed25519 | Kind::Rsa2048 => {
+                    ServerTls::from_pem(&chain_pem, &key_pem, &[])
+                }
+            };
+
+            assert!(shown.is_ok(), "{kind:?}: {shown:?}");
+            assert!(kind.client(&certificate.ca_pem().unwrap()).is_ok(), "{kind:?}");
+        }
+    }
+}
