@@ -111,7 +111,7 @@ impl Enter {
         }
 
         let keyring = self.known.keys.current().ok_or(Refusal::NoKeys)?;
-        let from = self.counting_from(entrant.ttl_s, now)?;
+        let from = self.counting_from(&entrant, now)?;
         let snapshot = self.known.snapshot.load();
         let (listeners, count) = self.choose(&snapshot, &request)?;
         let addresses = self.mint(&listeners, &entrant, device, &keyring, from)?;
@@ -163,11 +163,14 @@ impl Enter {
         Entrant::without_ticket(app, room.clone(), number, &self.known.policies.read())
     }
 
-    /// The moment that tokens count from: the one up to which all kicks are known. A link refuses
-    /// a token from before a kick, so one that this process has not heard of holds there.
-    fn counting_from(&self, ttl_s: u16, now: Wall) -> Result<Wall, Refusal> {
+    /// The moment that the tokens count from: the one up to which all kicks are known. A link
+    /// refuses a token from before a kick, so one that this process has not heard of holds there.
+    ///
+    /// There is none if half of the time for which links take the token would be over.
+    fn counting_from(&self, entrant: &Entrant, now: Wall) -> Result<Wall, Refusal> {
         let age = self.known.control.age(self.clock.mono()).ok_or(Refusal::Behind)?;
-        if age > Duration::from_secs(ttl_s.into()) / 2 {
+        let taken_s = u64::from(entrant.ttl_s) + u64::from(entrant.skew_s);
+        if age > Duration::from_secs(taken_s) / 2 {
             return Err(Refusal::Behind);
         }
         Ok(now - age)

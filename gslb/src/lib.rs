@@ -5,8 +5,8 @@
 //! keys and read files of ticket keys. An answer reads what is known and waits for nobody.
 //!
 //! A gslb that hears nothing from `control` does not know the latest kicks. Its tokens count from
-//! the moment up to which it knows them, so links refuse whom a later kick concerns; when half of a
-//! token's life would be over at its birth, it mints none and says when to ask again.
+//! the moment up to which it knows them, so links refuse whom a later kick concerns. When half of the
+//! time for which links take a token would be over, it mints none and says when to ask again.
 #![deny(missing_docs)]
 
 pub mod config;

@@ -23,7 +23,8 @@ pub struct EnterRequest {
     pub room: Option<RoomId>,
     /// What the client is; all of it optional.
     pub client: Client,
-    /// `host:port` of a running session's address: mint a token for that one only.
+    /// `host:port` of a running session's address: mint a token for that one only. It takes a
+    /// ticket: without one nothing proves whose session it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub renew: Option<String>,
 }

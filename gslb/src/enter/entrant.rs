@@ -8,7 +8,7 @@ use auth_core::policy::{Policies, access};
 use auth_core::ticket::Ticket;
 use auth_core::token::{Rooms, TTL_S_MAX, cap, flag};
 use proto::id::{AppId, RoomId, ViewerId};
-use proto::policy::{Access, Entry, Policy};
+use proto::policy::{Access, Entry, Policy, SKEW_S_MAX};
 
 use super::refusal::Refusal;
 
@@ -23,6 +23,8 @@ pub(super) struct Entrant {
     /// Bits of [`cap`].
     pub(super) caps: u16,
     pub(super) ttl_s: u16,
+    /// How much longer links take the token, for clocks that differ.
+    pub(super) skew_s: u16,
     pub(super) by: By,
 }
 
@@ -47,6 +49,7 @@ impl Entrant {
             rooms: ticket.rooms,
             caps: ticket.caps,
             ttl_s: policy.token_ttl_s,
+            skew_s: policy.skew_s,
             by: By::Ticket,
         };
         entrant.under(&policy)
@@ -73,6 +76,7 @@ impl Entrant {
             flags,
             caps: 0,
             ttl_s: policy.token_ttl_s,
+            skew_s: policy.skew_s,
             by,
         };
         entrant.under(&policy)
@@ -88,6 +92,7 @@ impl Entrant {
             self.flags |= flag::SINGLE_USE;
         }
         self.ttl_s = self.ttl_s.clamp(1, TTL_S_MAX);
+        self.skew_s = self.skew_s.min(SKEW_S_MAX);
         Ok(self)
     }
 }

@@ -68,7 +68,7 @@ metrics! {
     GSLB_MASTERS_FETCHES_TOTAL = Counter "gslb_masters_fetches_total" ["outcome"] "Fetches of the master keys: ok, failed; and unsaved, where the copy on disk was not written.";
     GSLB_KEYS_HORIZON_SECONDS = Gauge "gslb_keys_horizon_seconds" [] "How long tokens can be minted without another epoch.";
     GSLB_ENTRANTS_TOTAL = Counter "gslb_entrants_total" ["by"] "Questions answered, by what let the viewer in: ticket, or none in a room that is open, or for a guest.";
-    GSLB_CONTROL_AGE_SECONDS = Gauge "gslb_control_age_seconds" [] "How long ago everything on control was known; beyond half of a token's life nobody enters.";
+    GSLB_CONTROL_AGE_SECONDS = Gauge "gslb_control_age_seconds" [] "How long ago everything on control was known; beyond half of token_ttl_s + skew_s nobody enters.";
     GSLB_JWKS_CHANGES_TOTAL = Counter "gslb_jwks_changes_total" ["outcome"] "Files of ticket keys that changed: taken, refused.";
     GSLB_FACTS_REFUSED_TOTAL = Counter "gslb_facts_refused_total" ["kind"] "Facts on control that were not taken: malformed, epoch, skipped.";
 
