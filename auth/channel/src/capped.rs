@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 /// second hello, after a request for another group, as many again.
 const HANDSHAKE_BYTES_MAX: usize = 16 * 1024;
 
-/// A TCP stream, bounded until [`Capped::lift`].
+/// A TCP stream, bounded until its handshake is over.
 #[derive(Debug)]
 pub struct Capped {
     stream: TcpStream,
@@ -30,12 +30,6 @@ impl Capped {
     /// The handshake is over: nothing is counted any more.
     pub(crate) const fn lift(&mut self) {
         self.left = None;
-    }
-
-    /// The connection below.
-    #[must_use]
-    pub const fn tcp(&self) -> &TcpStream {
-        &self.stream
     }
 }
 

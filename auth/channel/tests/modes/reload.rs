@@ -74,6 +74,22 @@ async fn a_pair_that_is_not_good_is_refused_once_and_the_old_one_stays() {
     }
 }
 
+#[test]
+fn a_key_of_another_certificate_or_another_mode_is_refused() {
+    let (site, other) = (Site::new(), Site::new());
+    let now = Clock::system().wall();
+    for (own, others, foreign) in
+        [(&site.tls, &other.tls, &site.national), (&site.national, &other.national, &site.tls)]
+    {
+        let server = own.server(&[]).unwrap();
+
+        for (chain, key) in [(own, others), (others, own), (own, foreign), (foreign, foreign)] {
+            assert!(server.replace(&chain.chain_pem, &key.key_pem, now).is_err());
+        }
+        server.replace(&others.chain_pem, &others.key_pem, now).unwrap();
+    }
+}
+
 #[tokio::test]
 async fn a_certificate_that_has_ended_is_refused_at_start_and_later() {
     let (site, new) = (Site::new(), Site::new());
