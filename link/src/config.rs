@@ -42,7 +42,7 @@ pub struct Config {
     /// How old this node's knowledge of `control` may be when it lets somebody in, in milliseconds;
     /// at least 100. While the bus is away for longer, logins are told to come back, because a kick
     /// may have been told meanwhile. Higher lets viewers in for longer without the bus, and kicked
-    /// ones with them. The end of `control` is asked for four times in this time.
+    /// ones with them. The end of `control` is asked for four times in this time, and in a second.
     pub control_ms_max: u32,
     /// Logged-in sessions; beyond, a login is told to come back. One costs about 20 KiB with TLS
     /// and 5 KiB without, and one descriptor.

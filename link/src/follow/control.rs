@@ -20,8 +20,9 @@ use crate::node::Node;
 const PARTITION: PartitionNo = PartitionNo(0);
 /// Records of one read.
 const RECORDS_MAX: usize = 256;
-/// The end is asked for so often within the time that knowledge may be old.
+/// The end is asked for so often within the time that knowledge may be old, and at least so often.
 const LOOKS: u32 = 4;
+const LOOK_MAX: Duration = Duration::from_millis(250);
 /// Longest wait for the bus, on top of what a read may wait for records.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 /// First and last pause after a failure.
@@ -29,7 +30,8 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_s
 
 /// Follows all facts for ever, the oldest first.
 pub(crate) async fn control(node: Arc<Node>, bus: Arc<dyn Bus>, part: Part) -> anyhow::Result<()> {
-    let look = ms(node.config.control_ms_max) / LOOKS;
+    let age_max = ms(node.config.control_ms_max);
+    let look = (age_max / LOOKS).min(LOOK_MAX);
     // Before the oldest record there is none: the bus says where to go on.
     let next = Offset(0);
     let mut reader = Reader { node: Arc::clone(&node), bus, look, next, asked: None };
@@ -41,7 +43,7 @@ pub(crate) async fn control(node: Arc<Node>, bus: Arc<dyn Bus>, part: Part) -> a
             loop {
                 tokio::select! {
                     turn = &mut turn => break turn,
-                    () = node.clock.sleep(look * LOOKS) => report(&node, &part, Err(Trouble::Late)),
+                    () = node.clock.sleep(age_max) => report(&node, &part, Err(Trouble::Late)),
                 }
             }
         };
