@@ -143,12 +143,12 @@ impl<H> Hmac<H> {
     where
         H: Hash<BLOCK>,
     {
-        finish(&self.outer, &finish(&self.inner, message))
+        finish(&self.outer, finish(&self.inner, message).as_slice())
     }
 }
 
 /// The hash of the one block behind `state`, and then `message`.
-#[inline]
+#[inline(always)]
 fn finish<H: Hash<BLOCK>, const BLOCK: usize>(state: &H, message: &[u8]) -> [u8; MAC_BYTES] {
     let mut state = state.clone();
     let (blocks, tail) = message.as_chunks();
@@ -156,15 +156,17 @@ fn finish<H: Hash<BLOCK>, const BLOCK: usize>(state: &H, message: &[u8]) -> [u8;
         state.absorb(blocks);
     }
     // What is left, one bit, zeros, and the length in bits, whose field is an eighth of a block.
-    let mut last = [[0; BLOCK]; 2];
-    let last = if tail.len() < BLOCK - BLOCK / 8 { &mut last[..1] } else { &mut last[..] };
-    let bytes = last.as_flattened_mut();
-    bytes[..tail.len()].copy_from_slice(tail);
-    bytes[tail.len()] = 0x80;
-    if let Some(length) = bytes.last_chunk_mut() {
+    let mut last = [0; BLOCK];
+    last[..tail.len()].copy_from_slice(tail);
+    last[tail.len()] = 0x80;
+    if tail.len() >= BLOCK - BLOCK / 8 {
+        state.absorb(&[last]);
+        last = [0; BLOCK];
+    }
+    if let Some(length) = last.last_chunk_mut() {
         *length = ((BLOCK + message.len()) as u64 * 8).to_be_bytes();
     }
-    state.absorb(last);
+    state.absorb(&[last]);
     state.output()
 }
 

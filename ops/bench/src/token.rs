@@ -101,8 +101,7 @@ fn takes() -> f64 {
         let mut jti = [0; 16];
         jti[..8].copy_from_slice(&derive(taken, "").to_ne_bytes());
         jti[8..].copy_from_slice(&taken.to_ne_bytes());
-        let taken_now =
-            replays.take(jti, Wall((now_s + KEPT_S) * 1000), Wall(now_s * 1000));
+        let taken_now = replays.take(jti, Wall((now_s + KEPT_S) * 1000), Wall(now_s * 1000));
         black_box(taken_now.is_ok());
         taken += 1;
     };

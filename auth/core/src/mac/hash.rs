@@ -38,10 +38,12 @@ impl Hash<64> for Sha256 {
         ]))
     }
 
+    #[inline]
     fn absorb(&mut self, blocks: &[[u8; 64]]) {
         sha2::block_api::compress256(&mut self.0, blocks);
     }
 
+    #[inline]
     fn output(&self) -> [u8; MAC_BYTES] {
         let mut bytes = [0; MAC_BYTES];
         for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(self.0.iter()) {
@@ -69,10 +71,12 @@ impl Hash<128> for Sha512_256 {
         ]))
     }
 
+    #[inline]
     fn absorb(&mut self, blocks: &[[u8; 128]]) {
         sha2::block_api::compress512(&mut self.0, blocks);
     }
 
+    #[inline]
     fn output(&self) -> [u8; MAC_BYTES] {
         let mut bytes = [0; MAC_BYTES];
         for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(self.0.iter()) {
@@ -91,10 +95,12 @@ impl Hash<64> for Sm3 {
         Self(Sm3Core::default())
     }
 
+    #[inline]
     fn absorb(&mut self, blocks: &[[u8; 64]]) {
         self.0.update_blocks(Array::cast_slice_from_core(blocks));
     }
 
+    #[inline]
     fn output(&self) -> [u8; MAC_BYTES] {
         // The words of the state come first, little-endian; SM3 puts them out big-endian.
         let state = self.0.serialize();
