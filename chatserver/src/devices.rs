@@ -10,6 +10,7 @@ use parking_lot::RwLock;
 use proto::close::CloseCode;
 use proto::control::Fact;
 use proto::envelope::Act;
+use proto::time::Wall;
 
 use crate::mail;
 use crate::site::Site;
@@ -65,13 +66,14 @@ impl Devices {
         }
     }
 
-    /// Who comes to and goes from such rooms.
-    pub(crate) fn moves(&self, inputs: &[Input]) -> Moves {
+    /// Who comes to and goes from such rooms, and when the bus took it: of all clocks that is the
+    /// one that the sessions of a unit have in common, whatever their links' clocks say.
+    pub(crate) fn moves(&self, inputs: &[(Wall, Input)]) -> Moves {
         let policies = self.policies.read();
         let mut moves: BTreeMap<Subject, Vec<Move>> = BTreeMap::new();
-        for input in inputs {
+        for (at, input) in inputs {
             let Input::Uplink { node, entry } = input else { continue };
-            let stay = |session| Stay { at: entry.at, session: Session { node: *node, session } };
+            let stay = |session| Stay { at: *at, session: Session { node: *node, session } };
             let made = match entry.act {
                 Act::Join => Move::Join(stay(entry.session)),
                 Act::Leave => Move::Leave(stay(entry.session)),

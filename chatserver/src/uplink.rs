@@ -10,6 +10,7 @@ use std::time::Duration;
 use bus::{Group, GroupConfig, GroupEvent, Offset, PartitionNo, ReadError, Record, topic};
 use chatserver_core::shard::Input;
 use proto::envelope::{Act, UplinkBatch};
+use proto::time::Wall;
 use tokio_util::sync::CancellationToken;
 
 use crate::desk::Desk;
@@ -96,9 +97,14 @@ impl Uplink {
         for record in &records {
             self.site.counts.uplink_age.observe(now.since(record.at).as_secs_f64());
         }
-        let inputs: Vec<Input> = records.iter().flat_map(|it| self.decode(it)).collect();
+        let taken = |record: &Record| {
+            let at = record.at;
+            self.decode(record).into_iter().map(move |it| (at, it))
+        };
+        let inputs: Vec<(Wall, Input)> = records.iter().flat_map(taken).collect();
         let moves = self.devices.moves(&inputs);
-        tokio::join!(self.devices.act(moves), self.desk.act(inputs));
+        let acts = inputs.into_iter().map(|(_, it)| it).collect();
+        tokio::join!(self.devices.act(moves), self.desk.act(acts));
         let turn = Duration::from_micros(self.site.clock.micros().saturating_sub(start));
         self.site.counts.turn.observe(turn.as_secs_f64());
         // Not by the group: it cannot be lent to a future that moves between threads.

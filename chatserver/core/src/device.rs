@@ -24,7 +24,7 @@ pub struct Session {
 /// A session's stay in a room. The later one by its time wins; by its session, of two at a time.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct Stay {
-    /// Since when, or until when, by its link's clock.
+    /// Since when, or until when, as the bus took it.
     pub at: Wall,
     /// Whose.
     pub session: Session,
