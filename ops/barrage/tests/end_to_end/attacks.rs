@@ -20,7 +20,8 @@ use tokio::time::timeout;
 use crate::process::WAIT_MAX;
 use crate::site::{STEP_MAX, Site};
 
-const TRANSPORTS: [Transport; 4] = [Transport::Tcp, Transport::Tls, Transport::Ws, Transport::Wss];
+const TRANSPORTS: [Transport; 5] =
+    [Transport::Tcp, Transport::Tls, Transport::Ws, Transport::Wss, Transport::National];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_attack_gets_its_code_and_nobody_else_notices() {
@@ -121,7 +122,7 @@ async fn attack_with_silence(site: &Site) {
     let mut silent_ws = connect(site, site.address(Transport::Ws)).await;
     let mut trickle = TcpStream::connect(&authority).await.unwrap();
     let mut half_open: Vec<TcpStream> = Vec::new();
-    for transport in [Transport::Tls, Transport::Ws, Transport::Wss] {
+    for transport in [Transport::Tls, Transport::Ws, Transport::Wss, Transport::National] {
         let authority = site.address(transport).authority();
         half_open.push(TcpStream::connect(authority).await.unwrap());
     }
@@ -144,7 +145,7 @@ async fn attack_with_silence(site: &Site) {
 }
 
 async fn connect(site: &Site, address: &Address) -> Raw {
-    raw::connect(address, Some(&site.trust.tls), STEP_MAX).await.unwrap()
+    raw::connect(address, Some(site.trust.of(address.transport)), STEP_MAX).await.unwrap()
 }
 
 async fn login(site: &Site, raw: &mut Raw, token: &str) {
