@@ -7,6 +7,7 @@ use proto::id::RoomId;
 use stack::crowd::Fault;
 
 use crate::command::keys::Keys;
+use crate::command::token::Token;
 
 /// Bullet comments and chat rooms for live events with very many viewers.
 #[derive(Debug, Parser)]
@@ -36,7 +37,7 @@ pub(crate) enum Command {
     Say(Say),
     /// Play a file of recorded comments into a running room
     Replay(Replay),
-    /// Make keys and certificates
+    /// Show, rotate and revoke keys, set policies, make certificates
     Keys(Keys),
     /// Mint a token, or explain why one is refused
     Token(Token),
@@ -162,73 +163,6 @@ pub(crate) struct Replay {
     /// Viewers that the comments are dealt to
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) viewers: usize,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct Token {
-    #[command(subcommand)]
-    pub(crate) command: TokenCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum TokenCommand {
-    /// Mint a token from keys given on the command line
-    Mint(TokenMint),
-    /// Verify a token, or explain why it is refused
-    Verify(TokenVerify),
-}
-
-/// The keys of an epoch, for tests and for reading an incident.
-#[derive(Args, Debug)]
-pub(crate) struct TokenKeys {
-    /// Master key, 32 bytes in hex
-    #[arg(long, value_name = "HEX", env = "BARRAGE_TOKEN_MASTER", hide_env_values = true)]
-    pub(crate) master: String,
-    /// R of the epoch, 32 bytes in hex
-    #[arg(long, value_name = "HEX")]
-    pub(crate) random: String,
-    /// `host:port` of the link
-    #[arg(long, value_name = "HOST:PORT")]
-    pub(crate) address: String,
-    /// Algorithm: 1 HMAC-SHA-256, 2 HMAC-SM3, 3 HMAC-SHA-512/256
-    #[arg(long, default_value_t = 1)]
-    pub(crate) alg: u8,
-    /// Seconds of an epoch
-    #[arg(long, default_value_t = 600)]
-    pub(crate) interval: u32,
-    /// Number of the master key
-    #[arg(long, default_value_t = 0)]
-    pub(crate) kid: u8,
-    /// Unix seconds to act at; now by default
-    #[arg(long)]
-    pub(crate) at: Option<u64>,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct TokenMint {
-    #[command(flatten)]
-    pub(crate) keys: TokenKeys,
-    #[arg(long, default_value_t = 1)]
-    pub(crate) app: u32,
-    #[arg(long, default_value = "somebody")]
-    pub(crate) account: proto::id::ViewerId,
-    /// Rooms of the token
-    #[arg(long = "room", default_value = "demo")]
-    pub(crate) rooms: Vec<RoomId>,
-    /// Seconds within which it must be used, at most 120
-    #[arg(long, default_value_t = 60)]
-    pub(crate) ttl: u16,
-    /// May only read
-    #[arg(long)]
-    pub(crate) read_only: bool,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct TokenVerify {
-    #[command(flatten)]
-    pub(crate) keys: TokenKeys,
-    /// The token's text, `dm1.…`
-    pub(crate) token: String,
 }
 
 #[derive(Args, Debug)]

@@ -38,7 +38,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Say(args) => Box::pin(command::say::run(args)).await,
         Command::Replay(args) => Box::pin(command::replay::run(args)).await,
         Command::Keys(args) => Box::pin(command::keys::run(args)).await,
-        Command::Token(args) => command::token::run(args),
+        Command::Token(args) => Box::pin(command::token::run(args)).await,
         Command::Bench(args) => Box::pin(command::bench::run(args)).await,
         Command::Version => {
             cli::line(&format!("barrage {}", env!("CARGO_PKG_VERSION")));

@@ -1,7 +1,7 @@
 //! `barrage keys`: what operators decide while everything runs, and keys and certificates.
 
 mod epochs;
-mod masters;
+pub(crate) mod masters;
 pub(crate) mod operator;
 mod policy;
 mod sdk;
@@ -23,8 +23,17 @@ enum KeysCommand {
     /// Show the epochs, their masters' numbers, and how long logins go on; nothing secret
     Show(epochs::Show),
     /// Add a master key, which mints from the next epoch on; no login fails
+    ///
+    /// Call the service that draws the epochs; `show` says whether it does. Another one reads the
+    /// new file within a second where they share the folder; where each has its own, copy
+    /// masters.sealed to it at once. Older masters are removed when no epoch needs them.
     Rotate(operator::Target),
     /// Declare epochs of a master void, after a theft; rotate first
+    ///
+    /// Tokens that the master minted in these epochs are refused everywhere within a second, and
+    /// nobody mints with it. Where it is the only master of the running epoch, nobody can log in
+    /// until it ends: so rotate first, wait for some seconds until all links have the new one,
+    /// then revoke. It cannot be undone.
     Revoke(epochs::Revoke),
     /// List the numbers of the masters in a sealed file, and check who can read it
     Masters(masters::MastersArgs),

@@ -1,35 +1,80 @@
-//! `barrage token`: mint one from keys at hand, or explain why one is refused.
+//! `barrage token`: mint a token, verify one, or explain why one is refused.
+
+mod explain;
+mod source;
 
 use std::process::ExitCode;
 
 use anyhow::Context;
-use auth_core::derive::LinkId;
-use auth_core::keyring::{Keyring, epoch_of};
-use auth_core::link_id;
 use auth_core::policy::Policies;
-use auth_core::revocation::Revocations;
-use auth_core::token::{Claims, Rooms, Scope, explain, flag};
-use kit::clock::Clock;
-use proto::control::EpochFact;
-use proto::id::AppId;
-use proto::keys::{Master, Masters};
-use proto::time::Wall;
+use auth_core::token::{Claims, Rooms, Scope, flag};
+use clap::{Args, Subcommand};
+use proto::id::{AppId, RoomId, ViewerId};
 
-use crate::cli::{self, Token, TokenCommand, TokenKeys, TokenMint, TokenVerify};
+use self::source::{Source, SourceArgs};
+use crate::cli;
 
-pub(crate) fn run(args: Token) -> anyhow::Result<ExitCode> {
+#[derive(Args, Debug)]
+pub(crate) struct Token {
+    #[command(subcommand)]
+    command: TokenCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum TokenCommand {
+    /// Mint a token for tests
+    ///
+    /// Its key comes from --master and --random, or from a running auth service together with the
+    /// sealed file of masters, which only operators can read.
+    Mint(Mint),
+    /// Lay a token open, and say in one line whether it is valid
+    Verify(Given),
+    /// Say which check a token fails, when and where it was minted, and what to do
+    Explain(Given),
+}
+
+#[derive(Args, Debug)]
+struct Mint {
+    #[command(flatten)]
+    source: SourceArgs,
+    #[arg(long, default_value_t = 1)]
+    app: u32,
+    #[arg(long, default_value = "somebody")]
+    account: ViewerId,
+    /// Rooms of the token
+    #[arg(long = "room", default_value = "demo")]
+    rooms: Vec<RoomId>,
+    /// Seconds within which it must be used, at most 120
+    #[arg(long, default_value_t = 60)]
+    ttl: u16,
+    /// May only read
+    #[arg(long)]
+    read_only: bool,
+}
+
+#[derive(Args, Debug)]
+struct Given {
+    #[command(flatten)]
+    source: SourceArgs,
+    /// The token's text, `dm1.…`
+    token: String,
+}
+
+pub(crate) async fn run(args: Token) -> anyhow::Result<ExitCode> {
     match args.command {
-        TokenCommand::Mint(args) => mint(args),
-        TokenCommand::Verify(args) => verify(&args),
+        TokenCommand::Mint(args) => mint(args).await,
+        TokenCommand::Verify(args) => verify(&args).await,
+        TokenCommand::Explain(args) => explain(&args).await,
     }
 }
 
-fn mint(args: TokenMint) -> anyhow::Result<ExitCode> {
-    let (keyring, link, now) = keys(&args.keys)?;
+async fn mint(args: Mint) -> anyhow::Result<ExitCode> {
+    let source = Source::find(&args.source).await?;
+    let link = source.links.first().context("--address names no link")?;
     let claims = Claims {
         app: AppId(args.app),
-        link,
-        iat_s: u32::try_from(now.unix_s()).context("tokens end in the year 2106")?,
+        link: auth_core::link_id(link),
+        iat_s: u32::try_from(source.now.unix_s()).context("tokens end in the year 2106")?,
         ttl_s: args.ttl,
         flags: flag::SINGLE_USE | if args.read_only { 0 } else { flag::MAY_SEND },
         caps: 0,
@@ -38,33 +83,44 @@ fn mint(args: TokenMint) -> anyhow::Result<ExitCode> {
         device: None,
         rooms: Rooms::try_from(args.rooms)?,
     };
-    cli::line(&keyring.mint(&claims)?);
+    cli::line(&source.keyring()?.mint(&claims)?);
     Ok(ExitCode::SUCCESS)
 }
 
-fn verify(args: &TokenVerify) -> anyhow::Result<ExitCode> {
-    let (keyring, link, now) = keys(&args.keys)?;
-    let revocations = Revocations::new(1);
-    let policies = Policies::default();
-    let scope =
-        Scope { keys: &keyring, links: &[link], policies: &policies, revocations: &revocations };
-    let explanation = explain(&args.token, &scope, now);
+async fn verify(args: &Given) -> anyhow::Result<ExitCode> {
+    let source = Source::find(&args.source).await?;
+    let policies = source.policies(&args.token).await?;
+    let explanation = explained(args, &source, &policies)?;
     cli::line(&explanation.to_string());
-    Ok(if explanation.verdict.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(code(explanation.verdict.is_ok()))
 }
 
-/// A keyring of the one epoch that the keys are of.
-fn keys(args: &TokenKeys) -> anyhow::Result<(Keyring, LinkId, Wall)> {
-    let now = args.at.map_or_else(|| Clock::system().wall(), |it| Wall(it.saturating_mul(1000)));
-    let master = Master { kid: args.kid, key: args.master.clone() };
-    let mut keyring = Keyring::new(&Masters { interval_s: args.interval, masters: vec![master] })?;
-    let fact = EpochFact {
-        epoch: epoch_of(now, args.interval),
-        interval_s: args.interval,
-        alg: args.alg,
-        random: args.random.clone(),
-        kids: vec![args.kid],
+async fn explain(args: &Given) -> anyhow::Result<ExitCode> {
+    let source = Source::find(&args.source).await?;
+    let policies = source.policies(&args.token).await?;
+    let explanation = match source.keyring {
+        Ok(_) => Some(explained(args, &source, &policies)?),
+        Err(_) => None,
     };
-    keyring.handle(&fact, now)?;
-    Ok((keyring, link_id(&args.address), now))
+    cli::line(&explain::words(&args.token, &source, explanation.as_ref()));
+    Ok(code(explanation.is_some_and(|it| it.verdict.is_ok())))
+}
+
+fn explained(
+    args: &Given,
+    source: &Source,
+    policies: &Policies,
+) -> anyhow::Result<auth_core::token::Explanation> {
+    let links = source.link_ids();
+    let scope = Scope {
+        keys: source.keyring()?,
+        links: &links,
+        policies,
+        revocations: &source.revocations,
+    };
+    Ok(auth_core::token::explain(&args.token, &scope, source.now))
+}
+
+fn code(is_valid: bool) -> ExitCode {
+    if is_valid { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -9,6 +9,7 @@ mod audit;
 mod channels;
 mod configuration;
 mod get;
+mod keys;
 mod openssl;
 mod origin;
 mod process;

@@ -20,9 +20,6 @@ pub(crate) struct Show {
     json: bool,
 }
 
-/// The master is void in these epochs at once: tokens that it minted are refused everywhere, and
-/// nobody mints with it. Without another master in the running epoch, nobody can log in until the
-/// next one that has another: so rotate first, wait some seconds, then revoke.
 #[derive(Args, Debug)]
 pub(crate) struct Revoke {
     #[command(flatten)]
@@ -30,12 +27,12 @@ pub(crate) struct Revoke {
     /// Number of the master
     #[arg(long)]
     kid: u8,
-    /// First void epoch; the first one by default
-    #[arg(long, value_name = "EPOCH", default_value_t = 0)]
-    from: u32,
-    /// Last void epoch; all later ones by default
-    #[arg(long, value_name = "EPOCH", default_value_t = u32::MAX)]
-    to: u32,
+    /// First void epoch; without it, from the first
+    #[arg(long, value_name = "EPOCH")]
+    from: Option<u32>,
+    /// Last void epoch; without it, to the last
+    #[arg(long, value_name = "EPOCH")]
+    to: Option<u32>,
 }
 
 pub(crate) async fn show(args: &Show) -> anyhow::Result<ExitCode> {
@@ -62,7 +59,8 @@ pub(crate) async fn rotate(target: &Target) -> anyhow::Result<ExitCode> {
 
 pub(crate) async fn revoke(args: &Revoke) -> anyhow::Result<ExitCode> {
     let operator = Operator::find(&args.target)?;
-    let asked = Revoked { kid: args.kid, from_epoch: args.from, to_epoch: args.to };
+    let (from_epoch, to_epoch) = (args.from.unwrap_or(0), args.to.unwrap_or(u32::MAX));
+    let asked = Revoked { kid: args.kid, from_epoch, to_epoch };
     let revoked: Revoked = operator.post("/v1/revocations", &asked).await?;
     cli::line(&void(revoked));
     let state: State = operator.get("/v1/epochs").await?;

@@ -22,13 +22,14 @@ enum SdkCommand {
     /// Print the rules as JSON, one a line; the first that fits decides
     Get(Target),
     /// Replace the rules by those of a file
+    ///
+    /// The file is a JSON list, such as
+    /// [{"sdk": "barrage-ts", "below": "1.2.0", "act": "refuse"}, {"below": "1.4.0", "act": "warn"}].
+    /// The first rule that fits decides; a version that none fits is served. `act` is allow, warn
+    /// or refuse; a rule without `sdk`, `from` or `below` holds for any. [] serves every version.
     Set(Set),
 }
 
-/// The file is a JSON list, such as `[{"sdk": "barrage-ts", "below": "1.2.0", "act": "refuse"},
-/// {"below": "1.4.0", "act": "warn"}]`. The first rule that fits decides; a version that none fits
-/// is served. `act` is allow, warn or refuse; without `sdk`, `from` or `below` it holds for any.
-/// `[]` lets every version in.
 #[derive(Args, Debug)]
 struct Set {
     #[command(flatten)]
