@@ -1,7 +1,7 @@
 //! Facts that the answers depend on: epochs, kicks and bans, policies, segment bases.
 //!
 //! Reading begins when the masters are there: without them nothing is answered, and epochs would
-//! have nowhere to go. Beside the reading, the end of `control` is asked for again and again: only
+//! have nowhere to go. It begins again when the length of an epoch changes. Beside the reading, the end of `control` is asked for again and again: only
 //! who has read up to there knows every kick so far, and answers go by how long ago that was.
 
 use std::sync::Arc;
@@ -69,17 +69,23 @@ impl Refused {
 impl Control {
     /// Reads until `shutdown`.
     pub(crate) async fn keep(self, shutdown: CancellationToken) -> anyhow::Result<()> {
-        let follow = async {
-            self.known.keys.arrived().await;
-            let (tail, next) = self.open().await;
-            let next = watch::Sender::new(next);
-            let behind = next.subscribe();
-            tokio::join!(self.read(tail, next), self.confirm(behind))
-        };
-        tokio::select! {
-            _ = follow => Ok(()),
-            () = shutdown.cancelled() => Ok(()),
+        let mut interval_s = self.known.keys.interval_s();
+        loop {
+            let has_begun = interval_s.borrow_and_update().is_some();
+            tokio::select! {
+                () = self.follow(), if has_begun => {}
+                // The sender is in `self`, so waiting for it cannot fail.
+                _ = interval_s.changed() => {}
+                () = shutdown.cancelled() => return Ok(()),
+            }
         }
+    }
+
+    async fn follow(&self) {
+        let (tail, next) = self.open().await;
+        let next = watch::Sender::new(next);
+        let behind = next.subscribe();
+        tokio::join!(self.read(tail, next), self.confirm(behind));
     }
 
     /// Tries until the bus is there.

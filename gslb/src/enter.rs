@@ -105,13 +105,15 @@ impl Enter {
         let key_app = self.admit(question, request.client.ip)?;
         let device = request.client.device.as_deref().map(DeviceId::parse).transpose();
         let device = device.map_err(|_| Refusal::Device)?;
+        // Before the kicks are looked at: one that is read meanwhile must not count as looked at.
+        let control_age = self.known.control.age(self.clock.mono());
         let entrant = self.entrant(&request, now)?;
         if key_app.is_some_and(|it| it != entrant.app) {
             return Err(Refusal::OtherApp);
         }
 
         let keyring = self.known.keys.current().ok_or(Refusal::NoKeys)?;
-        let from = self.counting_from(&entrant, now)?;
+        let from = counting_from(control_age, &entrant, now)?;
         let snapshot = self.known.snapshot.load();
         let (listeners, count) = self.choose(&snapshot, &request)?;
         let addresses = self.mint(&listeners, &entrant, device, &keyring, from)?;
@@ -161,19 +163,6 @@ impl Enter {
         let mut number = [0; 16];
         self.rng.lock().fill_bytes(&mut number);
         Entrant::without_ticket(app, room.clone(), number, &self.known.policies.read())
-    }
-
-    /// The moment that the tokens count from: the one up to which all kicks are known. A link
-    /// refuses a token from before a kick, so one that this process has not heard of holds there.
-    ///
-    /// There is none if half of the time for which links take the token would be over.
-    fn counting_from(&self, entrant: &Entrant, now: Wall) -> Result<Wall, Refusal> {
-        let age = self.known.control.age(self.clock.mono()).ok_or(Refusal::Behind)?;
-        let taken_s = u64::from(entrant.ttl_s) + u64::from(entrant.skew_s);
-        if age > Duration::from_secs(taken_s) / 2 {
-            return Err(Refusal::Behind);
-        }
-        Ok(now - age)
     }
 
     /// The addresses to mint for, and what to count once that is done.
@@ -250,6 +239,23 @@ impl Enter {
             retry: self.config.retry,
         })
     }
+}
+
+/// The moment that the tokens count from: the one up to which all kicks are known. A link refuses
+/// a token from before a kick, so one that this process has not heard of holds there.
+///
+/// There is none if half of the time for which links take the token would be over.
+fn counting_from(
+    control_age: Option<Duration>,
+    entrant: &Entrant,
+    now: Wall,
+) -> Result<Wall, Refusal> {
+    let age = control_age.ok_or(Refusal::Behind)?;
+    let taken_s = u64::from(entrant.ttl_s) + u64::from(entrant.skew_s);
+    if age > Duration::from_secs(taken_s) / 2 {
+        return Err(Refusal::Behind);
+    }
+    Ok(now - age)
 }
 
 impl Counts {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use auth_core::keyring::{KeyError, Keyring};
+use auth_core::token::KeySource;
 use parking_lot::Mutex;
 use proto::control::EpochFact;
 use proto::keys::Masters;
@@ -16,7 +17,8 @@ pub(crate) struct Keys {
     current: ArcSwapOption<Keyring>,
     /// Held while `current` is replaced: what one replaces, the other must not undo.
     replacing: Mutex<()>,
-    arrived: watch::Sender<bool>,
+    /// Length of an epoch in seconds, when the first masters are there.
+    interval_s: watch::Sender<Option<u32>>,
     /// An epoch names a master that is not held.
     wanted: Notify,
 }
@@ -27,11 +29,10 @@ impl Keys {
         self.current.load_full()
     }
 
-    /// Waits until the first masters are there.
-    pub(crate) async fn arrived(&self) {
-        let mut arrived = self.arrived.subscribe();
-        // The sender is in `self`, so waiting for it cannot fail.
-        arrived.wait_for(|it| *it).await.ok();
+    /// Length of an epoch in seconds; `None` before the first masters are there. Whenever it
+    /// changes there are no epochs, and `control` is to be read from its beginning.
+    pub(crate) fn interval_s(&self) -> watch::Receiver<Option<u32>> {
+        self.interval_s.subscribe()
     }
 
     /// Waits until an epoch comes that names a master which is not held.
@@ -44,19 +45,20 @@ impl Keys {
         self.current().is_some_and(|it| !it.missing_masters(now).is_empty())
     }
 
-    /// Takes the masters; the epochs stay.
+    /// Takes the masters. Epochs stay, unless they had another length: their numbers meant other times.
     pub(crate) fn replace_masters(&self, masters: &Masters) -> Result<(), KeyError> {
         let _replacing = self.replacing.lock();
         let keyring = match self.current() {
-            None => Keyring::new(masters)?,
-            Some(current) => {
+            Some(current) if current.interval_s() == masters.interval_s => {
                 let mut keyring = Keyring::clone(&current);
                 keyring.replace_masters(masters)?;
                 keyring
             }
+            Some(_) | None => Keyring::new(masters)?,
         };
         self.current.store(Some(Arc::new(keyring)));
-        self.arrived.send_replace(true);
+        let interval_s = Some(masters.interval_s);
+        self.interval_s.send_if_modified(|it| std::mem::replace(it, interval_s) != interval_s);
         Ok(())
     }
 

@@ -30,6 +30,25 @@ async fn a_gslb_that_starts_while_auth_is_away_mints_with_its_copy() {
     assert_eq!(world.claims(&answer).await.account.as_str(), "viewer");
 }
 
+/// The copy is from before: there the numbers of epochs meant other times.
+#[tokio::test]
+async fn epochs_of_another_length_take_the_place_of_those_before() {
+    let mut world = World::start().await;
+    let _link = world.link(2).await;
+    world.ready().await;
+    world.until(async || world.dir.path().join("gslb/masters.sealed").exists()).await;
+    world.stop().await;
+
+    world.interval_s = 300;
+    world.start_auth(SocketAddr::from(([127, 0, 0, 1], 0))).await;
+    world.start_gslb(|_| {}).await;
+    let _link = world.link(3).await;
+    world.ready().await;
+
+    let answer = world.enter(&ticket("viewer")).await;
+    assert_eq!(world.claims(&answer).await.account.as_str(), "viewer");
+}
+
 #[tokio::test]
 async fn a_new_master_is_fetched_when_an_epoch_names_it_and_mints_when_its_time_comes() {
     let world = World::start().await;

@@ -54,6 +54,8 @@ pub(crate) struct World {
     pub(crate) client: reqwest::Client,
     pub(crate) gslb: SocketAddr,
     pub(crate) table: Arc<dyn LoadTable>,
+    /// Length of an epoch of the auth service to be started.
+    pub(crate) interval_s: u32,
     /// Whether gslbs to be started serve HTTPS.
     pub(crate) tls: bool,
     /// What gslbs to be started know of.
@@ -122,6 +124,7 @@ impl World {
             client,
             gslb: auth,
             table: MemoryTable::new(),
+            interval_s: 600,
             tls: false,
             certs,
             dir,
@@ -136,6 +139,7 @@ impl World {
         let config = auth::Config {
             listen,
             data: self.dir.path().join("auth"),
+            interval_s: self.interval_s,
             operator_keys: vec![Secret::new(OPERATOR_KEY.to_owned())],
             seal: Secret::new("seals the masters of this test's auth service".to_owned()),
             ..auth::Config::default()
