@@ -102,10 +102,11 @@ fn next_byte(rest: &mut &str) -> Result<u8, Damaged> {
 /// `bytes`; as many as there are.
 #[inline(always)]
 pub(crate) fn decode<'a>(text: &str, bytes: &'a mut [u8]) -> Result<&'a [u8], Damaged> {
-    if URL_SAFE_NO_PAD.estimated_decoded_length(text.len()) > bytes.len() {
+    let text = text.as_bytes();
+    if URL_SAFE_NO_PAD.decoded_length(text).map_err(|_| Damaged)? > bytes.len() {
         return Err(Damaged);
     }
-    let decoded = URL_SAFE_NO_PAD.decode(text.as_bytes(), bytes.as_out()).map_err(|_| Damaged)?;
+    let decoded = URL_SAFE_NO_PAD.decode(text, bytes.as_out()).map_err(|_| Damaged)?;
     Ok(decoded)
 }
 
@@ -145,9 +146,9 @@ mod tests {
 
     #[test]
     fn text_that_would_not_fit_is_damaged() {
-        let mut bytes = [0; 6];
+        let mut bytes = [0; 7];
 
-        assert_eq!(decode("AAAAAAAA", &mut bytes), Ok(&[0; 6][..]));
-        assert_eq!(decode("AAAAAAAAAA", &mut bytes), Err(Damaged));
+        assert_eq!(decode("AAAAAAAAAA", &mut bytes), Ok(&[0; 7][..]));
+        assert_eq!(decode("AAAAAAAAAAA", &mut bytes), Err(Damaged));
     }
 }

@@ -107,6 +107,21 @@ fn every_flipped_bit_every_prefix_and_every_longer_text_is_refused() {
     assert!(is_refused(&"dmr1.A".repeat(1000)));
 }
 
+#[test]
+fn the_longest_claims_make_a_ticket_that_opens() {
+    let room = |it: u8| RoomId::parse(&char::from(b'a' + it).to_string().repeat(64)).unwrap();
+    let longest = Claims {
+        account: ViewerId::parse(&"a".repeat(64)).unwrap(),
+        device: Some(DeviceId::parse(&"d".repeat(32)).unwrap()),
+        rooms: Rooms::try_from((0..8).map(room).collect::<Vec<_>>()).unwrap(),
+        ..claims()
+    };
+
+    let text = sealed(&longest);
+
+    assert_eq!(open(&text, &keys("01"), &Revocations::new(1), at(IAT_S)), Ok(longest));
+}
+
 proptest! {
     #[test]
     fn any_claims_come_back_as_they_were(

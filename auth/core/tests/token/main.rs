@@ -11,12 +11,12 @@ use auth_core::mac::{self, Alg};
 use auth_core::policy::Policies;
 use auth_core::replay::Replays;
 use auth_core::token::{
-    self, Claims, KeyName, KeySource, NoKey, Scope, TokenRefusal, explain, flag, verify,
+    self, Claims, KeyName, KeySource, NoKey, Rooms, Scope, TokenRefusal, explain, flag, verify,
 };
 use proptest::prelude::*;
 use proto::close::CloseCode;
 use proto::control::Fact;
-use proto::id::{AppId, RoomId, ViewerId};
+use proto::id::{AppId, DeviceId, RoomId, ViewerId};
 use proto::policy::{Policy, PolicyFact, SKEW_S_MAX};
 
 use world::{ADDRESS, EPOCH, IAT_S, OTHER_ADDRESS, T, World, any_claims, at, claims};
@@ -42,6 +42,22 @@ fn every_algorithm_works_and_none_passes_for_another() {
             assert_eq!(refused, Err(TokenRefusal::Alg { alg: alg.code() }));
         }
     }
+}
+
+#[test]
+fn the_longest_claims_make_a_token_that_passes() {
+    let world = World::new(Alg::HmacSha512_256);
+    let room = |it: u8| RoomId::parse(&char::from(b'a' + it).to_string().repeat(64)).unwrap();
+    let longest = Claims {
+        account: ViewerId::parse(&"a".repeat(64)).unwrap(),
+        device: Some(DeviceId::parse(&"d".repeat(32)).unwrap()),
+        rooms: Rooms::try_from((0..8).map(room).collect::<Vec<_>>()).unwrap(),
+        ..claims()
+    };
+
+    let text = world.keyring.mint(&longest).unwrap();
+
+    assert_eq!(world.verify_at(&text, IAT_S), Ok(longest));
 }
 
 #[test]
