@@ -79,10 +79,10 @@ pub(crate) fn bind(
         Transport::Ws | Transport::Wss => Framing::WebSocket,
         Transport::Tcp | Transport::Tls | Transport::Quic | Transport::National => Framing::Stream,
     };
-    let tls = match certificate(listener.transport, parts) {
-        Some(tls) if framing == Framing::WebSocket => Some(tls.with_alpn(&[b"http/1.1"])),
-        tls => tls,
-    };
+    let tls = certificate(listener.transport, parts).map(|it| match framing {
+        Framing::Stream => it.with_alpn(&[]),
+        Framing::WebSocket => it.with_alpn(&[b"http/1.1"]),
+    });
     anyhow::ensure!(
         tls.is_some() || !listener.is_tls(),
         "{} on {} has no certificate",

@@ -29,7 +29,7 @@ pub struct Tls {
     /// PEM file with its private key; only the process's user should be able to read it.
     pub key: PathBuf,
     /// PEM file with authorities that the process's own viewers (`up`'s crowd, `watch`) believe
-    /// besides the development authority. Needed with `chain` unless they are not used.
+    /// besides the development authority: what signed `chain`. Links do without it.
     pub ca: PathBuf,
     /// As `chain`, with SM2 certificates: for `national` listeners, and for clients of `tls` and
     /// `wss` that offer national suites only.
