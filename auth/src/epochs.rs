@@ -75,8 +75,8 @@ pub(crate) struct Fence {
 enum Trouble {
     #[error("control could not be read: {0}")]
     Read(#[from] ReadError),
-    #[error("an epoch could not be published: {0}")]
-    Publish(#[from] NotTaken),
+    #[error("control could not be written: {0}")]
+    Write(#[from] NotTaken),
     #[error("the bus does not answer")]
     Late,
 }

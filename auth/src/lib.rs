@@ -15,7 +15,6 @@ mod operators;
 mod service;
 mod site;
 pub mod state;
-mod watch;
 
 pub use config::Config;
 pub use masters::MastersFile;

@@ -5,6 +5,8 @@
 //! `masters.lock` meanwhile, so that no change overwrites another. All calls block for file
 //! access.
 
+pub(crate) mod watch;
+
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};

@@ -77,7 +77,7 @@ async fn rotate(State(site): State<Arc<Site>>) -> Result<Json<Rotated>, No> {
     site.take_masters(MastersFile::rotate).await.map_err(|error| {
         match error.downcast_ref::<TooMany>() {
             Some(full) => No::new(StatusCode::CONFLICT, "too_many_masters", full.to_string()),
-            None => No::disk(&error),
+            None => No::disk(&error, "nothing was changed: the disk does not take it"),
         }
     })?;
     let masters = site.kids();
@@ -110,7 +110,9 @@ async fn say(
     let fact =
         said.map_err(|it| No::new(StatusCode::CONFLICT, "too_many_facts", it.to_string()))?;
     site.apply(&fact);
-    site.keep_ledger().await.map_err(|it| No::disk(&it))?;
+    site.keep_ledger()
+        .await
+        .map_err(|it| No::disk(&it, "it holds until a restart: the disk does not take it"))?;
     site.publish(std::slice::from_ref(&fact), None).await.map_err(|error| {
         let title = format!("it is noted, and said again until everybody has heard it: {error}");
         No::later("bus_away", title)
@@ -144,9 +146,9 @@ impl No {
         Self(problem.retry_after_ms(RETRY_MS))
     }
 
-    fn disk(error: &anyhow::Error) -> Self {
+    fn disk(error: &anyhow::Error, title: &str) -> Self {
         tracing::error!(error = format!("{error:#}"), "the disk did not take it");
-        Self::later("disk", "the disk does not take it")
+        Self::later("disk", title)
     }
 }
 

@@ -28,11 +28,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
 use crate::epochs::Driver;
-use crate::masters::MastersFile;
+use crate::masters::{self, MastersFile};
 use crate::node::Nodes;
 use crate::operators::Operators;
-use crate::site::{Ledgers, Site};
-use crate::{keys, lead, operate, watch as masters_watch};
+use crate::site::{LedgerFile, Site};
+use crate::{keys, lead, operate};
 
 /// File of what operators said, in the service's folder.
 const LEDGER_FILE: &str = "facts.json";
@@ -66,7 +66,7 @@ pub struct Service {
     tls: Option<ServerTls>,
     site: Arc<Site>,
     driver: Driver,
-    masters: Part,
+    masters_part: Part,
 }
 
 impl Service {
@@ -83,7 +83,8 @@ impl Service {
         config.check(&parts.apps).context("the auth service's configuration is wrong")?;
         let plan = config.plan()?;
         let node = NodeId(u32::from_be_bytes(kit::seed::random_bytes()?));
-        let (health, masters) = (parts.health.part("auth"), parts.health.part("auth masters"));
+        let health = parts.health.part("auth");
+        let masters_part = parts.health.part("auth masters");
         let server = Server::new(config.http.clone(), &parts.meter, "auth");
         let tls = parts.tls.clone();
         let listener = TcpListener::bind(config.listen)
@@ -102,7 +103,7 @@ impl Service {
             is_alarmed: false,
             site: Arc::clone(&site),
         };
-        Ok(Self { listener, addr, server, tls, site, driver, masters })
+        Ok(Self { listener, addr, server, tls, site, driver, masters_part })
     }
 
     /// Where nodes fetch their keys, and operators call.
@@ -116,11 +117,11 @@ impl Service {
     /// # Errors
     /// When a task fails, or requests had to be cut off.
     pub async fn run(self, shutdown: CancellationToken) -> anyhow::Result<()> {
-        let Self { listener, server, tls, site, driver, masters, .. } = self;
+        let Self { listener, server, tls, site, driver, masters_part: part, .. } = self;
         let router = keys::router(Arc::clone(&site)).merge(operate::router(Arc::clone(&site)));
         let mut tasks = Tasks::default();
         tasks.spawn("auth.lead", lead::run(Arc::clone(&site), driver.node, shutdown.clone()));
-        tasks.spawn("auth.masters", masters_watch::run(site, masters, shutdown.clone()));
+        tasks.spawn("auth.masters", masters::watch::run(site, part, shutdown.clone()));
         tasks.spawn("auth.epochs", driver.run(shutdown.clone()));
         tasks.spawn("auth.http", async move {
             match tls {
@@ -136,7 +137,7 @@ impl Service {
 fn site(config: &Config, parts: Parts, horizon_min: Duration) -> anyhow::Result<Site> {
     let file = MastersFile::new(&config.data, &config.seal)?;
     let masters = Masters { interval_s: config.interval_s, masters: file.read_or_create()? };
-    let ledger = Ledgers::open(config.data.join(LEDGER_FILE))?;
+    let ledger = LedgerFile::open(config.data.join(LEDGER_FILE))?;
     let site = Site {
         clock: parts.clock,
         meter: parts.meter,

@@ -46,17 +46,17 @@ pub(crate) struct Site {
     /// As in the file, newest first.
     pub(crate) masters: RwLock<Vec<Master>>,
     pub(crate) keyring: RwLock<Keyring>,
-    pub(crate) ledger: Ledgers,
+    pub(crate) ledger: LedgerFile,
     pub(crate) policies: RwLock<Policies>,
     /// The term with which this service leads, while it does.
     pub(crate) lead: watch::Sender<Option<Term>>,
 }
 
 /// The ledger, and its file.
-pub(crate) struct Ledgers {
+pub(crate) struct LedgerFile {
     pub(crate) known: Mutex<Ledger>,
     /// Held while the file is written, so that the last writer writes the newest.
-    file: Mutex<PathBuf>,
+    path: Mutex<PathBuf>,
 }
 
 /// Why the bus did not take something.
@@ -68,7 +68,7 @@ pub(crate) enum NotTaken {
     Late,
 }
 
-impl Ledgers {
+impl LedgerFile {
     /// Reads what was kept. Blocks for file access.
     pub(crate) fn open(path: PathBuf) -> anyhow::Result<Self> {
         let name = || format!("could not use {}", path.display());
@@ -77,11 +77,11 @@ impl Ledgers {
             Some(bytes) => serde_json::from_slice(&bytes).with_context(name)?,
             None => Vec::new(),
         };
-        Ok(Self { known: Mutex::new(Ledger::new(facts)), file: Mutex::new(path) })
+        Ok(Self { known: Mutex::new(Ledger::new(facts)), path: Mutex::new(path) })
     }
 
     fn write(&self) -> anyhow::Result<()> {
-        let path = self.file.lock();
+        let path = self.path.lock();
         let facts: Vec<Fact> = self.known.lock().facts().cloned().collect();
         kit::private::write(&path, &serde_json::to_vec_pretty(&facts)?)
             .with_context(|| format!("could not write {}", path.display()))

@@ -12,6 +12,9 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+use self::sm2::Sm2;
+use self::sm3::Sm3;
+
 #[derive(Args, Debug)]
 pub(crate) struct Keys {
     #[command(subcommand)]
@@ -42,9 +45,9 @@ enum KeysCommand {
     /// Show or change which SDK versions are served
     Sdk(sdk::SdkArgs),
     /// Make SM2 keys and certificates for the national suites
-    Sm2(sm2::Sm2),
+    Sm2(Sm2),
     /// Print the SM3 of local files
-    Sm3(sm3::Sm3),
+    Sm3(Sm3),
 }
 
 pub(crate) async fn run(args: Keys) -> anyhow::Result<ExitCode> {

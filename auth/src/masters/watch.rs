@@ -7,7 +7,7 @@ use kit::health::Part;
 use kit::meter::list;
 use tokio_util::sync::CancellationToken;
 
-use crate::masters::{MastersFile, Stamp};
+use super::{MastersFile, Stamp};
 use crate::site::{Site, on_disk};
 
 const EVERY: Duration = Duration::from_secs(1);
