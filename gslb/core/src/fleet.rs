@@ -16,8 +16,12 @@ use proto::time::{Mono, Wall};
 
 use crate::listener::Listener;
 use crate::region::{Region, Regions};
+use lease::{Lease, Stamp};
 use row::{Row, State};
 
+pub(crate) use lease::Ramp;
+
+mod lease;
 pub(crate) mod row;
 
 /// Nodes that any configuration may allow: what turn arithmetic is proven for.
@@ -118,31 +122,6 @@ pub(crate) struct Member {
     pub(crate) region: Region,
     /// The published ones, then the reserve.
     pub(crate) listeners: Arc<[Listener]>,
-}
-
-/// Until when a node is there, and since when it grows.
-#[derive(Clone, Copy, Debug)]
-struct Lease {
-    expires: Mono,
-    ramp: Ramp,
-}
-
-/// Whether and since when a node grows to its full share.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Ramp {
-    /// It has it.
-    Done,
-    /// It joined or came back.
-    Start(Mono),
-    /// It was besieged.
-    Siege(Mono),
-}
-
-/// A report's place in its node's history.
-#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
-struct Stamp {
-    start: Wall,
-    counter: u64,
 }
 
 impl Default for Fleet {
@@ -355,20 +334,16 @@ impl Fleet {
 
     /// From when on the node grows, and how fast.
     fn next_ramp(&self, slot: u32, report: &LoadReport, now: Mono) -> Ramp {
-        let Some(member) = self.member(slot) else {
-            return if now < self.settled { Ramp::Done } else { Ramp::Start(now) };
-        };
-        let (slot, before) = (slot as usize, &member.report);
-        if before.load.besieged {
-            Ramp::Siege(now)
-        } else if before.load.draining || before.start != report.start {
-            Ramp::Start(now)
-        } else if self.rows[slot].is_live() {
-            self.leases[slot].ramp
-        } else if now < self.settled {
-            Ramp::Done
-        } else {
-            Ramp::Start(now)
+        let (at, is_settling) = (slot as usize, now < self.settled);
+        let before = self.member(slot).map(|it| &it.report);
+        match before {
+            Some(before) if before.load.besieged => Ramp::Siege(now),
+            Some(before) if before.load.draining || before.start != report.start => {
+                Ramp::Start(now)
+            }
+            Some(_) if self.rows[at].is_live() => self.leases[at].ramp,
+            Some(_) | None if is_settling => Ramp::Done,
+            Some(_) | None => Ramp::Start(now),
         }
     }
 
@@ -435,11 +410,5 @@ impl Fleet {
         if self.outputs.len() < 2 * self.limits.nodes_max {
             self.outputs.push_back(output);
         }
-    }
-}
-
-impl Stamp {
-    const fn of(report: &LoadReport) -> Self {
-        Self { start: report.start, counter: report.counter }
     }
 }

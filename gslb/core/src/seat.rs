@@ -74,7 +74,9 @@ impl Pace {
         before: (&Seat, &Ledger),
     ) -> (Seat, Ledger, u32) {
         // A login a second is a thousandth of one a millisecond.
-        let per_ms = ((u64::from(row.rate) * ramp * self.speed) >> 30).max(1);
+        let rate = u64::from(row.rate);
+        let plain = ramp == ONE && self.speed == ONE * ONE;
+        let per_ms = if plain { rate } else { ((rate * ramp * self.speed) >> 30).max(1) };
         let logins_max = (per_ms * self.burst_ms).max(LOGIN);
         let (seat, ledger) = before;
         let (mut logins, mut carried) = (logins_max, 0);
@@ -109,8 +111,11 @@ impl Pace {
         let capacity = u64::from(row.rate);
         let by_load = (u64::from(free) * row.per_place) >> PLACE_BITS;
         let by_load = (by_load * (ONE - ((u64::from(row.busy) * self.load_weight) >> 10))) >> 10;
-        let weight = (by_load * (ONE - self.stale) + capacity * self.stale) >> 10;
-        let weight = (weight * ramp) >> 10;
+        let weight = match self.stale {
+            0 => by_load,
+            stale => (by_load * (ONE - stale) + capacity * stale) >> 10,
+        };
+        let weight = if ramp == ONE { weight } else { (weight * ramp) >> 10 };
         let places = match self.replicas {
             _ if self.stale >= ONE => u32::MAX,
             // A division for each node would be a fifth of a plan.

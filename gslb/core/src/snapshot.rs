@@ -159,7 +159,7 @@ fn headroom(lines: &[Line], fleet: &Fleet, policy: &Policy) -> Vec<u64> {
             return line.worth;
         }
         let users = line.users.iter();
-        let used = users.map(|&(slot, part)| (fleet.egress_bps(slot) / ONE).saturating_mul(part));
+        let used = users.map(|&(slot, part)| fleet.egress_bps(slot).saturating_mul(part) / ONE);
         let used = used.fold(0, u64::saturating_add);
         if used >= line.egress_bps_max {
             return 0;
@@ -194,11 +194,15 @@ fn level(shares: &mut [u32], multiple: u32) {
     /// Each round lowers the mean, and with it the bound, by less than the one before.
     const ROUNDS_MAX: usize = 4;
     for _ in 0..ROUNDS_MAX {
-        let total: u64 = shares.iter().copied().map(u64::from).sum();
-        let takers = shares.iter().map(|&it| u64::from(it > 0)).sum::<u64>().max(1);
-        let share_max = total.div_ceil(takers).saturating_mul(multiple.into());
-        let Ok(share_max) = u32::try_from(share_max) else { return };
-        if shares.iter().all(|&it| it <= share_max) {
+        let (mut total, mut takers, mut most) = (0_u64, 0_u64, 0);
+        for &share in &*shares {
+            total += u64::from(share);
+            takers += u64::from(share > 0);
+            most = most.max(share);
+        }
+        let share_max = total.div_ceil(takers.max(1)).saturating_mul(multiple.into());
+        let share_max = u32::try_from(share_max).unwrap_or(u32::MAX);
+        if most <= share_max {
             return;
         }
         shares.iter_mut().for_each(|it| *it = (*it).min(share_max));

@@ -113,21 +113,23 @@ impl Turns {
     }
 }
 
+/// For each part the last entry that starts at or before it, which is the one that it starts in.
 fn guide(starts: &[u32], shift: u32) -> Box<[u32]> {
     let length = starts[starts.len() - 1];
     let parts = (length >> shift) as usize + 1;
-    let mut guide = Vec::with_capacity(parts + 1);
-    for (entry, &end) in (0..).zip(&starts[1..]) {
-        // Every part that starts before this entry's end and was not reached yet starts in it.
-        let reached = (u64::from(end) + (1 << shift) - 1) >> shift;
-        let reached = usize::try_from(reached).expect("there are about as many parts as entries");
-        if reached > guide.len() {
-            guide.resize(reached, entry);
-        }
+    let mut guide = vec![0; parts + 1].into_boxed_slice();
+    // First where each entry is met first, then what is met in between: without a branch, since
+    // how many parts an entry has cannot be foreseen.
+    let within = (1 << shift) - 1;
+    for (entry, &start) in (0..).zip(&starts[..starts.len() - 1]) {
+        guide[((start + within) >> shift) as usize] = entry;
     }
-    let last = u32::try_from(starts.len().saturating_sub(2)).unwrap_or(0);
-    guide.resize(parts + 1, last);
-    guide.into()
+    let mut last = 0;
+    for entry in &mut guide {
+        last = last.max(*entry);
+        *entry = last;
+    }
+    guide
 }
 
 /// A part of 2^32 of a length.

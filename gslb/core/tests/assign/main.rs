@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "the helpers below are part of the tests")]
 
 mod nodes;
+mod rules;
 
 use std::collections::{BTreeMap, BTreeSet};
 
