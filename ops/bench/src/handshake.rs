@@ -1,9 +1,10 @@
 //! Logins a second of one core: TCP connect, full TLS handshake, Hello, Login with a binder,
-//! LoginOk with one room joined.
+//! LoginOk.
 //!
-//! All services run in this process, but only the link has work; the guests are a process of their
-//! own, since their CPU time is not the link's. Tokens are fetched before a round begins. No
-//! handshake is an abbreviated one.
+//! All services run in this process, but only the link has work; what the others use while nobody
+//! comes, some hundredths of a core, counts against us. The guests are a process of their own,
+//! since their CPU time is not the link's. Tokens are fetched before a round begins. No handshake
+//! is an abbreviated one.
 //!
 //! Peers of mode T: nginx with one worker, the same certificate, TLS 1.3 alone, `return 204`; each
 //! connection asks once and is closed. Of mode G: OpenSSL 4's `s_server -rev`, likewise. Both do

@@ -8,8 +8,7 @@ use anyhow::{Context, bail, ensure};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use kit::clock::Clock;
 use proto::enter::{Client, EnterRequest, Offer};
-use proto::frame::{Credential, Downlink, Join, JoinOutcome, Path};
-use proto::id::RoomId;
+use proto::frame::{Credential, Downlink};
 use sdk::enter::enter;
 use sdk::raw;
 use serde::{Deserialize, Serialize};
@@ -46,8 +45,6 @@ pub(super) struct Orders {
     pub(super) enter_url: String,
     /// With what.
     pub(super) ticket: String,
-    /// Where to go.
-    pub(super) room: RoomId,
     /// How often.
     pub(super) logins: u32,
     /// The other server.
@@ -77,7 +74,7 @@ pub(crate) async fn serve() -> anyhow::Result<()> {
 }
 
 impl Orders {
-    /// Tries until it is in: the link, and then its room, become known only after a moment.
+    /// Tries until it is in: the link becomes known only after a moment.
     async fn come_in(&self, http: &reqwest::Client) -> anyhow::Result<()> {
         let clock = Clock::system();
         let deadline = clock.mono() + STEP_MAX;
@@ -122,15 +119,10 @@ impl Orders {
     async fn log_in(&self, offer: &Offer) -> anyhow::Result<()> {
         let tls = self.kind.client(&self.ca_pem)?;
         let mut session = raw::connect(&offer.address, Some(&tls), STEP_MAX).await?;
-        let join = Join { room: self.room.clone(), path: Path::Push, resume: None };
-        session.login(Credential::Token(offer.token.clone()), None, vec![join]).await?;
+        session.login(Credential::Token(offer.token.clone()), None, Vec::new()).await?;
         session.recv().await?;
         let answer = session.recv().await?;
-        let Downlink::LoginOk(login_ok) = answer else {
-            bail!("not logged in: {answer:?}");
-        };
-        let joined = login_ok.rooms.first().map(|it| &it.outcome);
-        ensure!(matches!(joined, Some(JoinOutcome::In { .. })), "not in the room: {joined:?}");
+        ensure!(matches!(answer, Downlink::LoginOk(_)), "not logged in: {answer:?}");
         Ok(())
     }
 

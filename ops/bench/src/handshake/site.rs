@@ -4,30 +4,25 @@ use std::sync::Arc;
 
 use kit::clock::Clock;
 use kit::task::Tasks;
-use proto::control::RoomSettings;
 use proto::id::{RoomId, ViewerId};
-use stack::{Business, Config, Stack, crowd};
+use stack::{Config, Stack, crowd};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use super::certificate::{Certificate, Kind};
 use super::guests::Orders;
 
-/// The room's own seals come seldom.
-const INTERVAL_MS: u32 = 10_000;
-
 /// The measured side.
 pub(super) struct Site {
     enter_url: String,
     ticket: String,
-    room: RoomId,
     services: Tasks,
     stop: CancellationToken,
     _data: TempDir,
 }
 
 impl Site {
-    /// Starts all services, with a room.
+    /// Starts all services.
     pub(super) async fn open(certificate: &Certificate, clock: &Clock) -> anyhow::Result<Self> {
         let data = tempfile::tempdir()?;
         let mut config = Config::demo(data.path());
@@ -43,18 +38,13 @@ impl Site {
         let stack = Box::pin(Stack::bind(config, clock.clone(), 1)).await?;
         let room = RoomId::parse("handshake")?;
         let account = ViewerId::parse("guest")?;
-        let (addrs, identity, trust) = (stack.addrs(), stack.identity(), stack.trust());
-        let app = identity.app();
+        let app = stack.identity().app();
         let signer = Arc::new(crowd::signer(&app)?);
         let ticket = crowd::ticket_source(&signer, &app, &account, &room, clock)();
-        let enter_url = addrs.enter.clone();
-        let http = sdk::http::client(&trust.tls)?;
-        let business = Business::new(http, addrs.api.clone(), identity.api_key.clone());
+        let enter_url = stack.addrs().enter.clone();
         let (mut services, stop) = (Tasks::default(), CancellationToken::new());
         services.spawn("stack", Box::pin(stack.run(stop.clone())));
-        let settings = RoomSettings { interval_ms: INTERVAL_MS, ..RoomSettings::default() };
-        business.create_room(&room, &settings).await?;
-        Ok(Self { enter_url, ticket, room, services, stop, _data: data })
+        Ok(Self { enter_url, ticket, services, stop, _data: data })
     }
 
     /// What the guests are told; of a peer and of numbers it knows nothing.
@@ -64,7 +54,6 @@ impl Site {
             ca_pem: certificate.ca_pem()?,
             enter_url: self.enter_url.clone(),
             ticket: self.ticket.clone(),
-            room: self.room.clone(),
             logins: 0,
             peer: None,
         })
