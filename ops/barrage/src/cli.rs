@@ -7,6 +7,7 @@ use proto::id::RoomId;
 use stack::crowd::Fault;
 
 use crate::command::keys::Keys;
+use crate::command::simulate::Gslb;
 use crate::command::token::Token;
 
 /// Bullet comments and chat rooms for live events with very many viewers.
@@ -23,8 +24,8 @@ pub(crate) enum Command {
     Up(Up),
     /// Run the auth role: epochs, keys
     Auth(Role),
-    /// Run the gslb role: addresses and tokens for arriving viewers
-    Gslb(Role),
+    /// Run the gslb role: addresses and tokens for arriving viewers; or play arrivals over its planner
+    Gslb(Gslb),
     /// Run the link role: the long connections
     Link(Role),
     /// Run the chatserver role: rooms, admission, the business API

@@ -30,7 +30,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Up(args) => Box::pin(command::up::run(args)).await,
         Command::Auth(args) => command::role::run("auth", &args),
-        Command::Gslb(args) => command::role::run("gslb", &args),
+        Command::Gslb(args) => command::simulate::run(&args),
         Command::Link(args) => command::role::run("link", &args),
         Command::Chatserver(args) => command::role::run("chatserver", &args),
         Command::Broadcaster(args) => command::role::run("broadcaster", &args),
