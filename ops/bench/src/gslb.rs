@@ -57,7 +57,8 @@ pub(crate) fn run() -> anyhow::Result<Vec<Line>> {
     ])
 }
 
-/// Microseconds of a plan, each 5 ms after the one before it.
+/// Microseconds of a plan, each 5 ms after the one before it, of a fleet at rest: nobody reports or
+/// is sent a viewer meanwhile.
 fn plan_us(fleet: &Fleet) -> f64 {
     let policy = Policy::default();
     let mut snapshot = Snapshot::default();
