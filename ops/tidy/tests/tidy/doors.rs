@@ -35,7 +35,11 @@ const DOORS: &[Door] = &[
     door("quinn", &["link", "sdk"], &["link/src/accept/", "sdk/rust/src/transport/"]),
     door("sm-crypto", &["auth-core"], &["auth/core/src/oracle.rs"]),
     door("sm2", &["channel"], &["auth/channel/", "auth/core/src/oracle.rs"]),
-    door("sm3", &["auth-core", "channel"], &["auth/core/", "auth/channel/"]),
+    door(
+        "sm3",
+        &["auth-core", "channel", "bench"],
+        &["auth/core/", "auth/channel/", "ops/bench/src/token.rs", "ops/bench/src/token/"],
+    ),
     door("sm4", &["channel"], &["auth/channel/", "auth/core/src/oracle.rs"]),
     door("x509-cert", &["channel"], &["auth/channel/"]),
     Door {
