@@ -58,6 +58,13 @@ macro_rules! name_id {
                 Ok(Self(SmolStr::new(text)))
             }
 
+            /// Whether `text` is within the grammar of this name.
+            #[must_use]
+            #[inline]
+            pub fn is_valid(text: &str) -> bool {
+                check(text, $max, $allowed).is_ok()
+            }
+
             /// The name as text.
             #[must_use]
             pub fn as_str(&self) -> &str {

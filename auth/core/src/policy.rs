@@ -109,11 +109,14 @@ impl Policies {
     /// What several rooms ask together: of each rule the strictest.
     #[must_use]
     pub fn of(&self, app: AppId, rooms: &[RoomId]) -> Policy {
-        if self.rooms.is_empty() {
-            return self.of_app(app);
-        }
         let policies = rooms.iter().map(|room| self.of_room(app, room));
         policies.reduce(strictest).unwrap_or_else(|| self.of_app(app))
+    }
+
+    /// Whether any room has a policy of its own.
+    #[must_use]
+    pub fn has_rooms(&self) -> bool {
+        !self.rooms.is_empty()
     }
 
     /// What an app asks in rooms without a policy of their own.

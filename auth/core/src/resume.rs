@@ -252,6 +252,14 @@ fn parse(plain: &[u8]) -> Result<Claims, Damaged> {
     let app = AppId(u32::from_be_bytes(reader.array()?));
     let iat_s = u32::from_be_bytes(reader.array()?);
     let caps = u16::from_be_bytes(reader.array()?);
-    let (account, device, rooms) = reader.names()?;
-    Ok(Claims { app, iat_s, flags, caps, account, device, rooms })
+    let names = reader.names()?;
+    Ok(Claims {
+        app,
+        iat_s,
+        flags,
+        caps,
+        account: names.account(),
+        device: names.device(),
+        rooms: names.rooms(),
+    })
 }

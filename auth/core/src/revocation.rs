@@ -28,6 +28,8 @@ pub struct Revocations {
     bans: Dated,
     /// Everything issued earlier is refused.
     floor: Wall,
+    /// No kick is later.
+    newest_kick: Wall,
     voids: Voids,
     entries_max: usize,
 }
@@ -42,6 +44,7 @@ impl Revocations {
             kicks: Dated::default(),
             bans: Dated::default(),
             floor: Wall(0),
+            newest_kick: Wall(0),
             voids: Voids::default(),
             entries_max,
         }
@@ -84,14 +87,17 @@ impl Revocations {
     /// Whether the viewer was kicked from one of `rooms` after something was issued at `issued`.
     #[must_use]
     pub fn is_kicked(&self, app: AppId, rooms: &[RoomId], viewer: &ViewerId, issued: Wall) -> bool {
-        if issued < self.floor {
-            return true;
-        }
-        // Most tokens are younger than every kick, and need no look at who was kicked.
-        self.kicks.newest().is_some_and(|newest| issued < newest)
-            && rooms.iter().any(|room| {
+        issued < self.floor
+            || rooms.iter().any(|room| {
                 self.kicks.of(app, room, viewer).is_some_and(|not_before| issued < not_before)
             })
+    }
+
+    /// Whether anybody was kicked after `issued`: most tokens are younger than every kick, and
+    /// need no look at who was kicked.
+    #[must_use]
+    pub fn is_any_kicked(&self, issued: Wall) -> bool {
+        issued < self.newest_kick
     }
 
     /// Whether the viewer is banned from one of `rooms`.
@@ -124,6 +130,7 @@ impl Revocations {
         }
         // Two chatservers' clocks differ a little: what is refused stays refused.
         let known = self.kicks.at.get(&subject).copied().unwrap_or_default();
+        self.newest_kick = self.newest_kick.max(not_before);
         self.kicks.put(subject, not_before.max(known));
         if self.kicks.at.len() > self.entries_max {
             let oldest = self.kicks.pop_first().unwrap_or_default();
@@ -154,10 +161,6 @@ impl Dated {
     /// Putting a subject together allocates nothing.
     fn of(&self, app: AppId, room: &RoomId, viewer: &ViewerId) -> Option<Wall> {
         self.at.get(&(app, room.clone(), viewer.clone())).copied()
-    }
-
-    fn newest(&self) -> Option<Wall> {
-        self.order.last().map(|(at, _)| *at)
     }
 
     fn put(&mut self, subject: Subject, at: Wall) {

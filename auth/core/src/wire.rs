@@ -52,34 +52,60 @@ impl<'a> Reader<'a> {
 
     /// Account, device and rooms, and nothing behind them.
     #[inline(always)]
-    pub(crate) fn names(self) -> Result<(ViewerId, Option<DeviceId>, Rooms), Damaged> {
+    pub(crate) fn names(self) -> Result<Names<'a>, Damaged> {
         // One look at all of it: a length is an ASCII character, so it never cuts another.
         let mut rest = std::str::from_utf8(self.0).map_err(|_| Damaged)?;
-        let account = ViewerId::parse(next_name(&mut rest)?).map_err(|_| Damaged)?;
-        let device = match next_name(&mut rest)? {
-            "" => None,
-            name => Some(DeviceId::parse(name).map_err(|_| Damaged)?),
-        };
-        let rooms = next_rooms(&mut rest)?;
-        if !rest.is_empty() {
-            return Err(Damaged);
+        let account = next_name(&mut rest)?;
+        let device = next_name(&mut rest)?;
+        let rooms = rest;
+        let count = next_byte(&mut rest)?;
+        let mut is_valid = ViewerId::is_valid(account)
+            && (device.is_empty() || DeviceId::is_valid(device))
+            && usize::from(count) <= ROOMS_PER_SESSION_MAX;
+        for _ in 0..count {
+            is_valid = is_valid && RoomId::is_valid(next_name(&mut rest)?);
         }
-        Ok((account, device, rooms))
+        if is_valid && rest.is_empty() {
+            Ok(Names { account, device, rooms })
+        } else {
+            Err(Damaged)
+        }
     }
 }
 
-#[inline(always)]
-fn next_rooms(rest: &mut &str) -> Result<Rooms, Damaged> {
-    let count = next_byte(rest)?;
-    if usize::from(count) > ROOMS_PER_SESSION_MAX {
-        return Err(Damaged);
+/// Account, device and rooms where they lie, each within its grammar. Making names of them costs
+/// as much as a block of the MAC, so it is left until they are believed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Names<'a> {
+    account: &'a str,
+    /// Empty: none.
+    device: &'a str,
+    /// Their number, and behind it each with its length.
+    rooms: &'a str,
+}
+
+impl Names<'_> {
+    pub(crate) fn account(&self) -> ViewerId {
+        ViewerId::parse(self.account).expect("the account was in its grammar when it was read")
     }
-    let mut room = || RoomId::parse(next_name(rest)?).map_err(|_| Damaged);
-    if count == 1 {
-        return Ok(room()?.into());
+
+    pub(crate) fn device(&self) -> Option<DeviceId> {
+        DeviceId::parse(self.device).ok()
     }
-    let rooms = (0..count).map(|_| room()).collect::<Result<Vec<_>, _>>()?;
-    Rooms::try_from(rooms).map_err(|_| Damaged)
+
+    pub(crate) fn rooms(&self) -> Rooms {
+        let mut rest = self.rooms;
+        let count = next_byte(&mut rest).unwrap_or(0);
+        let mut room = || RoomId::parse(next_name(&mut rest).ok()?).ok();
+        match (count, room()) {
+            (1, Some(only)) => only.into(),
+            (_, first) => {
+                let rooms: Vec<_> =
+                    first.into_iter().chain((1..count).filter_map(|_| room())).collect();
+                Rooms::try_from(rooms).expect("there were at most 8 rooms when they were read")
+            }
+        }
+    }
 }
 
 #[inline(always)]

@@ -9,8 +9,9 @@ use proto::id::AppId;
 use proto::limits::TOKEN_BYTES_MAX;
 
 use super::{Claims, TokenRefusal};
+use crate::derive::LinkId;
 use crate::mac::{self, MAC_BYTES};
-use crate::wire::{self, NAMES_BYTES_MAX, Reader};
+use crate::wire::{self, NAMES_BYTES_MAX, Names, Reader};
 
 /// What every token begins with.
 pub(super) const PREFIX: &str = "dm1.";
@@ -33,12 +34,21 @@ pub struct Selector {
     pub epoch: u32,
 }
 
-/// Where a token's text is decoded: behind the domain, so that what the MAC covers lies together.
-pub(super) struct Space([u8; DOMAIN.len() + RAW_BYTES_MAX]);
+/// Longest text of a token that [`Short`] has room for: all but those with many or long names.
+pub(super) const SHORT_TEXT_BYTES_MAX: usize = PREFIX.len() + 256;
 
-impl Default for Space {
+/// Where a token's text is decoded: behind the domain, so that what the MAC covers lies together.
+pub(super) struct Space<const BYTES: usize>([u8; BYTES]);
+
+/// For short texts: clearing the room for the longest would cost as much as decoding them.
+pub(super) type Short = Space<{ DOMAIN.len() + 192 }>;
+/// For every text.
+pub(super) type Long = Space<{ DOMAIN.len() + RAW_BYTES_MAX }>;
+
+impl<const BYTES: usize> Default for Space<BYTES> {
+    #[inline(always)]
     fn default() -> Self {
-        let mut space = [0; _];
+        let mut space = [0; BYTES];
         space[..DOMAIN.len()].copy_from_slice(DOMAIN);
         Self(space)
     }
@@ -47,7 +57,14 @@ impl Default for Space {
 /// A token taken apart. Nothing of it can be believed before its MAC is checked.
 pub(super) struct Parts<'a> {
     pub(super) selector: Selector,
-    pub(super) claims: Claims,
+    pub(super) app: AppId,
+    pub(super) link: LinkId,
+    pub(super) iat_s: u32,
+    pub(super) ttl_s: u16,
+    pub(super) flags: u8,
+    caps: u16,
+    pub(super) jti: [u8; 16],
+    pub(super) names: Names<'a>,
     /// Domain and body.
     pub(super) message: &'a [u8],
     pub(super) mac: &'a [u8; MAC_BYTES],
@@ -56,7 +73,10 @@ pub(super) struct Parts<'a> {
 impl<'a> Parts<'a> {
     /// Reads the text: length, strict base64url, exact layout with nothing behind it.
     #[inline(always)]
-    pub(super) fn read(text: &str, space: &'a mut Space) -> Result<Self, TokenRefusal> {
+    pub(super) fn read<const BYTES: usize>(
+        text: &str,
+        space: &'a mut Space<BYTES>,
+    ) -> Result<Self, TokenRefusal> {
         if text.len() > TOKEN_BYTES_MAX {
             return Err(TokenRefusal::TooLong { bytes: text.len() });
         }
@@ -66,28 +86,47 @@ impl<'a> Parts<'a> {
         let signed = &space.0[..DOMAIN.len() + raw_bytes];
         let (message, mac) = signed.split_last_chunk().ok_or(TokenRefusal::Malformed)?;
         let body = message.get(DOMAIN.len()..).ok_or(TokenRefusal::Malformed)?;
-        let (selector, claims) = parse(body)?;
-        Ok(Self { selector, claims, message, mac })
+        Self::parse(body, message, mac)
     }
-}
 
-#[inline(always)]
-fn parse(body: &[u8]) -> Result<(Selector, Claims), TokenRefusal> {
-    let mut reader = Reader::new(body);
-    let [version, alg, flags, kid] = reader.array()?;
-    if version != VERSION {
-        return Err(TokenRefusal::Version { version });
+    #[inline(always)]
+    fn parse(
+        body: &'a [u8],
+        message: &'a [u8],
+        mac: &'a [u8; MAC_BYTES],
+    ) -> Result<Self, TokenRefusal> {
+        let mut reader = Reader::new(body);
+        let [version, alg, flags, kid] = reader.array()?;
+        if version != VERSION {
+            return Err(TokenRefusal::Version { version });
+        }
+        let app = AppId(u32::from_be_bytes(reader.array()?));
+        let epoch = u32::from_be_bytes(reader.array()?);
+        let iat_s = u32::from_be_bytes(reader.array()?);
+        let ttl_s = u16::from_be_bytes(reader.array()?);
+        let caps = u16::from_be_bytes(reader.array()?);
+        let link = reader.array()?;
+        let jti = reader.array()?;
+        let names = reader.names()?;
+        let selector = Selector { alg, kid, epoch };
+        Ok(Self { selector, app, link, iat_s, ttl_s, flags, caps, jti, names, message, mac })
     }
-    let app = AppId(u32::from_be_bytes(reader.array()?));
-    let epoch = u32::from_be_bytes(reader.array()?);
-    let iat_s = u32::from_be_bytes(reader.array()?);
-    let ttl_s = u16::from_be_bytes(reader.array()?);
-    let caps = u16::from_be_bytes(reader.array()?);
-    let link = reader.array()?;
-    let jti = reader.array()?;
-    let (account, device, rooms) = reader.names()?;
-    let claims = Claims { app, link, iat_s, ttl_s, flags, caps, jti, account, device, rooms };
-    Ok((Selector { alg, kid, epoch }, claims))
+
+    /// What the token says.
+    pub(super) fn claims(&self) -> Claims {
+        Claims {
+            app: self.app,
+            link: self.link,
+            iat_s: self.iat_s,
+            ttl_s: self.ttl_s,
+            flags: self.flags,
+            caps: self.caps,
+            jti: self.jti,
+            account: self.names.account(),
+            device: self.names.device(),
+            rooms: self.names.rooms(),
+        }
+    }
 }
 
 /// A token that was read but not verified: good for explaining, never for deciding.
@@ -106,9 +145,10 @@ pub struct Unverified {
 impl Unverified {
     /// Reads the text: length, strict base64url, exact layout with nothing behind it.
     pub fn read(text: &str) -> Result<Self, TokenRefusal> {
-        let mut space = Space::default();
-        let Parts { selector, claims, message, mac } = Parts::read(text, &mut space)?;
-        Ok(Self { selector, claims, body_bytes: message.len() - DOMAIN.len(), mac: *mac })
+        let mut space = Long::default();
+        let parts = Parts::read(text, &mut space)?;
+        let body_bytes = parts.message.len() - DOMAIN.len();
+        Ok(Self { selector: parts.selector, claims: parts.claims(), body_bytes, mac: *parts.mac })
     }
 }
 

@@ -9,7 +9,7 @@ use proto::limits::TOKEN_BYTES_MAX;
 use proto::policy::SKEW_S_MAX;
 use proto::time::Wall;
 
-use super::layout::{Parts, Space};
+use super::layout::{Long, Parts, SHORT_TEXT_BYTES_MAX, Short, Space};
 use super::{Claims, Selector, TTL_S_MAX, flag};
 use crate::derive::LinkId;
 use crate::mac;
@@ -239,70 +239,89 @@ pub fn verify<K: KeySource>(
     replays: &mut Replays,
     now: Wall,
 ) -> Result<Claims, TokenRefusal> {
-    let mut space = Space::default();
-    let Parts { selector, claims, message, mac } = Parts::read(text, &mut space)?;
-    let name =
-        KeyName { epoch: selector.epoch, kid: selector.kid, app: claims.app, link: claims.link };
-    let key = scope.keys.key(&name)?;
-    if key.alg().code() != selector.alg {
-        return Err(TokenRefusal::Alg { alg: selector.alg });
+    if text.len() <= SHORT_TEXT_BYTES_MAX {
+        verify_in(&mut Short::default(), text, scope, replays, now)
+    } else {
+        verify_in(&mut Long::default(), text, scope, replays, now)
     }
-    if !key.is_signed(message, mac) {
+}
+
+#[inline(always)]
+fn verify_in<K: KeySource, const BYTES: usize>(
+    space: &mut Space<BYTES>,
+    text: &str,
+    scope: &Scope<'_, K>,
+    replays: &mut Replays,
+    now: Wall,
+) -> Result<Claims, TokenRefusal> {
+    let token = Parts::read(text, space)?;
+    let Selector { alg, kid, epoch } = token.selector;
+    let key = scope.keys.key(&KeyName { epoch, kid, app: token.app, link: token.link })?;
+    if key.alg().code() != alg {
+        return Err(TokenRefusal::Alg { alg });
+    }
+    if !key.is_signed(token.message, token.mac) {
         return Err(TokenRefusal::Mac);
     }
-    check_fields(&claims, selector, scope, now)?;
-    check_revocations(&claims, selector, scope.revocations)?;
-    if claims.has_flag(flag::SINGLE_USE) {
+    check_fields(&token, scope, now)?;
+    check_revocations(&token, scope.revocations)?;
+    if token.flags & flag::SINGLE_USE != 0 {
         // Whatever the policy's skew is, or becomes while the token lives.
-        let end_s = u64::from(claims.iat_s) + u64::from(claims.ttl_s) + u64::from(SKEW_S_MAX);
-        replays.take(claims.jti, Wall(end_s * 1000), now).map_err(|it| match it {
+        let end_s = u64::from(token.iat_s) + u64::from(token.ttl_s) + u64::from(SKEW_S_MAX);
+        replays.take(token.jti, Wall(end_s * 1000), now).map_err(|it| match it {
             NotTaken::Seen => TokenRefusal::Replayed,
             NotTaken::Full => TokenRefusal::ReplaysFull,
         })?;
     }
-    Ok(claims)
+    Ok(token.claims())
 }
 
+#[inline(always)]
 fn check_fields<K: KeySource>(
-    claims: &Claims,
-    selector: Selector,
+    token: &Parts<'_>,
     scope: &Scope<'_, K>,
     now: Wall,
 ) -> Result<(), TokenRefusal> {
-    if !scope.links.contains(&claims.link) {
+    if !scope.links.contains(&token.link) {
         return Err(TokenRefusal::Elsewhere);
     }
-    let minted = claims.iat_s / scope.keys.interval_s();
-    if minted != selector.epoch {
-        return Err(TokenRefusal::EpochMismatch { minted, named: selector.epoch });
+    let minted = token.iat_s / scope.keys.interval_s();
+    if minted != token.selector.epoch {
+        return Err(TokenRefusal::EpochMismatch { minted, named: token.selector.epoch });
     }
-    let skew_s = u64::from(scope.policies.of(claims.app, &claims.rooms).skew_s);
+    let policy = if scope.policies.has_rooms() {
+        scope.policies.of(token.app, &token.names.rooms())
+    } else {
+        scope.policies.of_app(token.app)
+    };
+    let skew_s = u64::from(policy.skew_s);
     let now_s = now.unix_s();
-    let iat_s = u64::from(claims.iat_s);
+    let iat_s = u64::from(token.iat_s);
     if iat_s > now_s + skew_s {
         return Err(TokenRefusal::Early { ahead_s: iat_s - now_s });
     }
-    let expires_s = iat_s + u64::from(claims.ttl_s);
+    let expires_s = iat_s + u64::from(token.ttl_s);
     if now_s > expires_s + skew_s {
         return Err(TokenRefusal::Expired { ago_s: now_s - expires_s });
     }
-    if claims.ttl_s > TTL_S_MAX {
-        return Err(TokenRefusal::TtlTooLong { ttl_s: claims.ttl_s });
+    if token.ttl_s > TTL_S_MAX {
+        return Err(TokenRefusal::TtlTooLong { ttl_s: token.ttl_s });
     }
     Ok(())
 }
 
-fn check_revocations(
-    claims: &Claims,
-    selector: Selector,
-    revocations: &Revocations,
-) -> Result<(), TokenRefusal> {
-    let Selector { kid, epoch, .. } = selector;
+#[inline(always)]
+fn check_revocations(token: &Parts<'_>, revocations: &Revocations) -> Result<(), TokenRefusal> {
+    let Selector { kid, epoch, .. } = token.selector;
     if revocations.is_void(kid, epoch) {
         return Err(TokenRefusal::Void { epoch, kid });
     }
-    let issued = Wall(u64::from(claims.iat_s) * 1000);
-    if revocations.is_kicked(claims.app, &claims.rooms, &claims.account, issued) {
+    let issued = Wall(u64::from(token.iat_s) * 1000);
+    if !revocations.is_any_kicked(issued) {
+        return Ok(());
+    }
+    let names = token.names;
+    if revocations.is_kicked(token.app, &names.rooms(), &names.account(), issued) {
         return Err(TokenRefusal::Revoked);
     }
     Ok(())
