@@ -16,7 +16,7 @@ use crate::listener::Listener;
 use crate::policy::Policy;
 use crate::region::Region;
 use crate::seat::{Ledger, Pace, Seat};
-use crate::topology::{Line, NO_LINE, Plane, Ring, Topology};
+use crate::topology::{Line, Plane, Ring, Topology};
 use crate::turns::Turns;
 
 /// What part of its share a node begins with, of [`ONE`].
@@ -175,7 +175,8 @@ fn headroom(lines: &[Line], fleet: &Fleet, policy: &Policy) -> Vec<u64> {
 /// carrier.
 fn shares(plane: &Plane, weights: &[u32], lines: &[u64], policy: &Policy) -> Vec<u32> {
     let mut shares: Vec<u32> = plane.nodes.iter().map(|&it| weights[it as usize]).collect();
-    if lines.len() > 1 || lines[usize::from(NO_LINE)] != ONE {
+    // Where the policy lists no line, all are alike.
+    if lines.len() > 1 {
         for (share, &line) in shares.iter_mut().zip(&plane.lines) {
             let left = lines[usize::from(line)];
             let part = (u64::from(*share) * left) >> 10;

@@ -13,7 +13,7 @@ use crate::listener::Listener;
 use crate::policy::{Policy, Pool};
 use crate::region::Regions;
 
-pub(crate) use lines::{Line, NO_LINE};
+pub(crate) use lines::Line;
 use plane::{Candidate, mask_of};
 pub(crate) use plane::{Entry, NO_RING, NO_SEGMENT, Plane, Ring, Spoken};
 

@@ -9,7 +9,7 @@ use crate::fleet::row::ONE;
 use crate::policy::{LINES_MAX, ORDINARY, Policy};
 
 /// Stands for a line that the policy does not list: no budget, ordinary price.
-pub(crate) const NO_LINE: u16 = 0;
+const NO_LINE: u16 = 0;
 
 /// A line of the policy.
 #[derive(Debug)]
