@@ -26,13 +26,16 @@ pub(crate) struct Ledger {
     /// Nobody's seat has a ledger of nobody.
     node: Option<NodeId>,
     report_no: u32,
+    /// The report after which every plan comes to the same until there is an answer; 0: none.
+    rest_no: u32,
     /// Logins earned and not spent, in thousandths.
     logins: u32,
     /// Answers since the last report, before this snapshot.
     carried: u32,
-    weight: u32,
-    /// Whether the next plan comes to the same, unless there is an answer or a report.
-    is_at_rest: bool,
+    /// What the seat begins with.
+    quota: u32,
+    /// The node's share.
+    pub(crate) weight: u32,
 }
 
 /// What holds for all nodes of one plan.
@@ -53,6 +56,11 @@ pub(crate) struct Pace {
 }
 
 impl Seat {
+    /// The seat that a ledger says.
+    pub(crate) const fn of(ledger: &Ledger) -> Self {
+        Self { quota: ledger.quota, given: AtomicU32::new(0) }
+    }
+
     /// Takes a place, if one is left.
     #[inline]
     pub(crate) fn take(&self) -> bool {
@@ -61,59 +69,61 @@ impl Seat {
             && self.given.fetch_add(1, Ordering::Relaxed) < self.quota
     }
 
-    fn given(&self) -> u32 {
+    /// Answers so far.
+    #[inline]
+    pub(crate) fn given(&self) -> u32 {
         self.given.load(Ordering::Relaxed).min(self.quota)
     }
 }
 
-impl Pace {
-    /// A node's seat, its ledger and its weight, whose part of its full share is `ramp` of
-    /// [`ONE`].
+impl Ledger {
+    /// Whether the next plan comes to the same: most nodes report twenty times less often than
+    /// plans are made.
     #[inline]
-    pub(crate) fn plan(
-        &self,
-        row: &Row,
-        ramp: u64,
-        before: (&Seat, &Ledger),
-    ) -> (Seat, Ledger, u32) {
-        let (seat, ledger) = before;
-        let is_known = ledger.node == Some(row.node);
-        let given = seat.given();
-        let is_told = ledger.report_no != row.report_no;
-        if is_known && ledger.is_at_rest && given == 0 && !is_told && self.stale == 0 {
-            // Most nodes of most plans: they report twenty times less often than plans are made.
-            return (Seat { quota: seat.quota, given: AtomicU32::new(0) }, *ledger, ledger.weight);
-        }
+    pub(crate) const fn is_at_rest(&self, row: &Row, given: u32) -> bool {
+        self.rest_no == row.report_no && given == 0
+    }
+}
+
+impl Pace {
+    /// The ledger after the one of the plan before, since which `given` viewers were sent to the
+    /// node. The node's part of its full share is `ramp` of [`ONE`].
+    pub(crate) fn plan(&self, row: &Row, ramp: u64, before: &Ledger, given: u32) -> Ledger {
         // A login a second is a thousandth of one a millisecond.
         let rate = u64::from(row.rate);
         let plain = ramp == ONE && self.speed == ONE * ONE;
         let per_ms = if plain { rate } else { ((rate * ramp * self.speed) >> 30).max(1) };
         let logins_max = (per_ms * self.burst_ms).max(LOGIN);
         let (mut logins, mut carried) = (logins_max, 0);
-        if is_known {
+        if before.node == Some(row.node) {
             let spent = u64::from(given) * LOGIN;
-            let earned = u64::from(ledger.logins) + per_ms * self.elapsed_ms;
+            let earned = u64::from(before.logins) + per_ms * self.elapsed_ms;
             logins = earned.saturating_sub(spent).min(logins_max);
-            if !is_told {
-                carried = ledger.carried.saturating_add(given);
+            if before.report_no == row.report_no {
+                carried = before.carried.saturating_add(given);
             }
         }
-        let mut ledger = Ledger {
+        let ledger = Ledger {
             node: Some(row.node),
             report_no: row.report_no,
+            rest_no: 0,
             logins: u32::try_from(logins).unwrap_or(u32::MAX),
             carried,
+            quota: 0,
             weight: 0,
-            is_at_rest: false,
         };
         if row.state == State::Resting {
-            return (Seat::default(), ledger, 0);
+            return ledger;
         }
         let (places, weight) = self.weigh(row, ramp, carried);
         let quota = u32::try_from(logins / LOGIN).unwrap_or(u32::MAX).min(places);
-        ledger.weight = if quota == 0 { 0 } else { weight.max(1) };
-        ledger.is_at_rest = logins == logins_max && ramp == ONE && self.stale == 0;
-        (Seat { quota, given: AtomicU32::new(0) }, ledger, ledger.weight)
+        let is_at_rest = logins == logins_max && ramp == ONE && self.stale == 0;
+        Ledger {
+            quota,
+            weight: if quota == 0 { 0 } else { weight.max(1) },
+            rest_no: if is_at_rest { row.report_no } else { 0 },
+            ..ledger
+        }
     }
 
     /// Places for viewers, and the share: logins a second, less where places are few, where it is

@@ -55,35 +55,31 @@ pub fn plan(fleet: &Fleet, policy: &Policy, previous: &Snapshot, now: Mono) -> S
     };
     let pace = pace(fleet, policy, previous, now);
 
-    let rows = fleet.rows();
-    let mut seats = Vec::with_capacity(rows.len());
-    let mut ledgers = Vec::with_capacity(rows.len());
-    let mut weights = Vec::with_capacity(rows.len());
+    let mut ledgers = previous.ledgers.clone().into_vec();
+    ledgers.resize(fleet.rows().len(), Ledger::default());
     let mut taking = 0;
-    let (new_seat, new_ledger) = (Seat::default(), Ledger::default());
-    for (slot, row) in rows.iter().enumerate() {
-        let (mut seat, mut ledger, mut weight) = (Seat::default(), Ledger::default(), 0);
-        if row.is_live() {
-            let before = previous.seats.get(slot).zip(previous.ledgers.get(slot));
-            let before = before.unwrap_or((&new_seat, &new_ledger));
-            let grown = match row.state {
-                State::Growing => grown(fleet.ramp(slot), policy, now),
-                State::Dead | State::Resting | State::Taking => ONE,
-            };
-            (seat, ledger, weight) = pace.plan(row, grown, before);
-            taking += usize::from(row.state != State::Resting);
+    for (slot, (row, ledger)) in fleet.rows().iter().zip(&mut ledgers).enumerate() {
+        let given = previous.seats.get(slot).map_or(0, Seat::given);
+        let grown = match row.state {
+            State::Dead => {
+                *ledger = Ledger::default();
+                continue;
+            }
+            State::Growing => grown(fleet.ramp(slot), policy, now),
+            State::Resting | State::Taking => ONE,
+        };
+        taking += usize::from(row.state != State::Resting);
+        if pace.stale > 0 || !ledger.is_at_rest(row, given) {
+            *ledger = pace.plan(row, grown, ledger, given);
         }
-        seats.push(seat);
-        ledgers.push(ledger);
-        weights.push(weight);
     }
 
     let lines = headroom(&topology.lines, fleet, policy);
     let planes = topology.planes.iter();
-    let turns = planes.map(|it| Turns::lay_out(&shares(it, &weights, &lines, policy))).collect();
+    let turns = planes.map(|it| Turns::lay_out(&shares(it, &ledgers, &lines, policy))).collect();
     Snapshot {
         turns,
-        seats: seats.into(),
+        seats: ledgers.iter().map(Seat::of).collect(),
         ledgers: ledgers.into(),
         nodes: fleet.len(),
         taking,
@@ -173,8 +169,8 @@ fn headroom(lines: &[Line], fleet: &Fleet, policy: &Policy) -> Vec<u64> {
 
 /// The weights of a plane's entries, none above its multiple of the mean of its region and
 /// carrier.
-fn shares(plane: &Plane, weights: &[u32], lines: &[u64], policy: &Policy) -> Vec<u32> {
-    let mut shares: Vec<u32> = plane.nodes.iter().map(|&it| weights[it as usize]).collect();
+fn shares(plane: &Plane, ledgers: &[Ledger], lines: &[u64], policy: &Policy) -> Vec<u32> {
+    let mut shares: Vec<u32> = plane.nodes.iter().map(|&it| ledgers[it as usize].weight).collect();
     // Where the policy lists no line, all are alike.
     if lines.len() > 1 {
         for (share, &line) in shares.iter_mut().zip(&plane.lines) {
