@@ -44,17 +44,27 @@ macro_rules! numeric_id {
 }
 
 macro_rules! name_id {
-    ($(#[$doc:meta])* $name:ident, $max:expr, $allowed:expr) => {
+    ($(#[$doc:meta])* $name:ident, $max:expr, $ascii:path, $allowed:expr) => {
         $(#[$doc])*
         #[derive(Clone, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
         pub struct $name(SmolStr);
 
         impl $name {
+            const ASCII: Table = {
+                let mut table = [false; 256];
+                let mut byte = 0;
+                while byte < 128 {
+                    table[byte as usize] = $ascii(&byte);
+                    byte += 1;
+                }
+                table
+            };
+
             /// Checks `text` against the grammar of this name.
             #[inline]
             pub fn parse(text: &str) -> Result<Self, NameError> {
-                check(text, $max, $allowed)?;
+                check(text, $max, &Self::ASCII, $allowed)?;
                 Ok(Self(SmolStr::new(text)))
             }
 
@@ -62,7 +72,7 @@ macro_rules! name_id {
             #[must_use]
             #[inline]
             pub fn is_valid(text: &str) -> bool {
-                check(text, $max, $allowed).is_ok()
+                check(text, $max, &Self::ASCII, $allowed).is_ok()
             }
 
             /// The name as text.
@@ -189,34 +199,55 @@ name_id!(
     /// One live broadcast's chat: `[A-Za-z0-9_-]{1,64}`, unique across apps.
     RoomId,
     limits::ROOM_BYTES_MAX,
-    |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-'
+    is_word,
+    |_| false
 );
 name_id!(
     /// One person, stable across reconnects; the business server's account name.
     ViewerId,
     limits::ACCOUNT_BYTES_MAX,
+    is_text,
     |it: char| !it.is_control()
 );
 name_id!(
     /// One of a viewer's devices, named by the client.
     DeviceId,
     limits::DEVICE_BYTES_MAX,
-    |it: char| it.is_ascii_graphic()
+    u8::is_ascii_graphic,
+    |_| false
 );
 
+/// Which bytes are ASCII and allowed: looked up, since a token's names are checked at every login.
+type Table = [bool; 256];
+
+const fn is_word(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(*byte, b'_' | b'-')
+}
+
+const fn is_text(byte: &u8) -> bool {
+    !byte.is_ascii_control()
+}
+
+/// `other` says which characters beyond ASCII are allowed.
 #[inline]
-fn check(text: &str, max: usize, allowed: impl Fn(char) -> bool) -> Result<(), NameError> {
+fn check(
+    text: &str,
+    max: usize,
+    ascii: &Table,
+    other: impl Fn(char) -> bool,
+) -> Result<(), NameError> {
     if text.is_empty() || text.len() > max {
         return Err(NameError::Length { bytes: text.len(), max });
     }
     // Nearly every name is ASCII, where a byte is a character.
-    if text.bytes().all(|it| it.is_ascii() && allowed(char::from(it))) {
+    if text.bytes().all(|it| ascii[usize::from(it)]) {
         return Ok(());
     }
-    match text.chars().find(|&it| !allowed(it)) {
-        Some(bad) => Err(NameError::Character(bad)),
-        None => Ok(()),
-    }
+    let is_bad = |it: &char| match u8::try_from(*it) {
+        Ok(byte) if byte.is_ascii() => !ascii[usize::from(byte)],
+        Ok(_) | Err(_) => !other(*it),
+    };
+    text.chars().find(is_bad).map_or(Ok(()), |bad| Err(NameError::Character(bad)))
 }
 
 #[cfg(test)]

@@ -230,9 +230,9 @@ fn unseal(text: &str, keys: &LinkKeyring) -> Result<(Claims, u32, u8), ResumeRef
     let mut bytes = [0; RAW_BYTES_MAX];
     let raw = wire::decode(encoded, &mut bytes)?;
     let mut reader = Reader::new(raw);
-    let [version, kid] = reader.array()?;
-    let epoch = u32::from_be_bytes(reader.array()?);
-    let nonce: [u8; NONCE_BYTES] = reader.array()?;
+    let [version, kid] = *reader.array()?;
+    let epoch = u32::from_be_bytes(*reader.array()?);
+    let nonce: [u8; NONCE_BYTES] = *reader.array()?;
     if version != VERSION {
         return Err(ResumeRefusal::Malformed);
     }
@@ -248,10 +248,10 @@ fn unseal(text: &str, keys: &LinkKeyring) -> Result<(Claims, u32, u8), ResumeRef
 
 fn parse(plain: &[u8]) -> Result<Claims, Damaged> {
     let mut reader = Reader::new(plain);
-    let [flags] = reader.array()?;
-    let app = AppId(u32::from_be_bytes(reader.array()?));
-    let iat_s = u32::from_be_bytes(reader.array()?);
-    let caps = u16::from_be_bytes(reader.array()?);
+    let [flags] = *reader.array()?;
+    let app = AppId(u32::from_be_bytes(*reader.array()?));
+    let iat_s = u32::from_be_bytes(*reader.array()?);
+    let caps = u16::from_be_bytes(*reader.array()?);
     let names = reader.names()?;
     Ok(Claims {
         app,

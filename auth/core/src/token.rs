@@ -19,7 +19,7 @@ use crate::mac;
 
 pub use explain::{Explanation, explain};
 pub use layout::{Selector, Unverified};
-pub use verify::{KeyName, KeySource, NoKey, Scope, TokenRefusal, verify};
+pub use verify::{KeyName, KeySource, NoKey, Scope, TokenRefusal, Verified, verify, verify_with};
 
 /// Longest life of a token, seconds.
 pub const TTL_S_MAX: u16 = 120;

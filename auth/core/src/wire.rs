@@ -44,10 +44,10 @@ impl<'a> Reader<'a> {
         Self(bytes)
     }
 
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Damaged> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<&'a [u8; N], Damaged> {
         let (head, rest) = self.0.split_first_chunk().ok_or(Damaged)?;
         self.0 = rest;
-        Ok(*head)
+        Ok(head)
     }
 
     /// Account, device and rooms, and nothing behind them.

@@ -55,15 +55,16 @@ impl<const BYTES: usize> Default for Space<BYTES> {
 }
 
 /// A token taken apart. Nothing of it can be believed before its MAC is checked.
+#[derive(Debug)]
 pub(super) struct Parts<'a> {
     pub(super) selector: Selector,
     pub(super) app: AppId,
-    pub(super) link: LinkId,
+    pub(super) link: &'a LinkId,
     pub(super) iat_s: u32,
     pub(super) ttl_s: u16,
     pub(super) flags: u8,
     caps: u16,
-    pub(super) jti: [u8; 16],
+    pub(super) jti: &'a [u8; 16],
     pub(super) names: Names<'a>,
     /// Domain and body.
     pub(super) message: &'a [u8],
@@ -96,15 +97,15 @@ impl<'a> Parts<'a> {
         mac: &'a [u8; MAC_BYTES],
     ) -> Result<Self, TokenRefusal> {
         let mut reader = Reader::new(body);
-        let [version, alg, flags, kid] = reader.array()?;
+        let [version, alg, flags, kid] = *reader.array()?;
         if version != VERSION {
             return Err(TokenRefusal::Version { version });
         }
-        let app = AppId(u32::from_be_bytes(reader.array()?));
-        let epoch = u32::from_be_bytes(reader.array()?);
-        let iat_s = u32::from_be_bytes(reader.array()?);
-        let ttl_s = u16::from_be_bytes(reader.array()?);
-        let caps = u16::from_be_bytes(reader.array()?);
+        let app = AppId(u32::from_be_bytes(*reader.array()?));
+        let epoch = u32::from_be_bytes(*reader.array()?);
+        let iat_s = u32::from_be_bytes(*reader.array()?);
+        let ttl_s = u16::from_be_bytes(*reader.array()?);
+        let caps = u16::from_be_bytes(*reader.array()?);
         let link = reader.array()?;
         let jti = reader.array()?;
         let names = reader.names()?;
@@ -116,12 +117,12 @@ impl<'a> Parts<'a> {
     pub(super) fn claims(&self) -> Claims {
         Claims {
             app: self.app,
-            link: self.link,
+            link: *self.link,
             iat_s: self.iat_s,
             ttl_s: self.ttl_s,
             flags: self.flags,
             caps: self.caps,
-            jti: self.jti,
+            jti: *self.jti,
             account: self.names.account(),
             device: self.names.device(),
             rooms: self.names.rooms(),

@@ -9,7 +9,7 @@ use proto::limits::TOKEN_BYTES_MAX;
 use proto::policy::SKEW_S_MAX;
 use proto::time::Wall;
 
-use super::layout::{Long, Parts, SHORT_TEXT_BYTES_MAX, Short, Space};
+use super::layout::{Long, Parts, SHORT_TEXT_BYTES_MAX, Short};
 use super::{Claims, Selector, TTL_S_MAX, flag};
 use crate::derive::LinkId;
 use crate::mac;
@@ -232,48 +232,73 @@ impl TokenRefusal {
     }
 }
 
-/// Checks a token and, if it is for single use, marks it as used.
+/// A token that passed every check; its names lie where they were decoded.
+#[derive(Clone, Copy, Debug)]
+pub struct Verified<'a>(&'a Parts<'a>);
+
+impl Verified<'_> {
+    /// Copies what the token says, for whoever keeps it.
+    #[must_use]
+    pub fn claims(&self) -> Claims {
+        self.0.claims()
+    }
+}
+
+/// Checks a token and, if it is for single use, marks it as used; what it says, copied.
 pub fn verify<K: KeySource>(
     text: &str,
     scope: &Scope<'_, K>,
     replays: &mut Replays,
     now: Wall,
 ) -> Result<Claims, TokenRefusal> {
-    if text.len() <= SHORT_TEXT_BYTES_MAX {
-        verify_in(&mut Short::default(), text, scope, replays, now)
-    } else {
-        verify_in(&mut Long::default(), text, scope, replays, now)
-    }
+    verify_with(text, scope, replays, now, |it| it.claims())
 }
 
-#[inline(always)]
-fn verify_in<K: KeySource, const BYTES: usize>(
-    space: &mut Space<BYTES>,
+/// As [`verify`], but what the token says is lent: nothing is allocated or copied.
+pub fn verify_with<K: KeySource, T>(
     text: &str,
     scope: &Scope<'_, K>,
     replays: &mut Replays,
     now: Wall,
-) -> Result<Claims, TokenRefusal> {
-    let token = Parts::read(text, space)?;
+    take: impl FnOnce(Verified<'_>) -> T,
+) -> Result<T, TokenRefusal> {
+    if text.len() <= SHORT_TEXT_BYTES_MAX {
+        let mut space = Short::default();
+        let token = Parts::read(text, &mut space)?;
+        check(&token, scope, replays, now).map(|()| take(Verified(&token)))
+    } else {
+        let mut space = Long::default();
+        let token = Parts::read(text, &mut space)?;
+        check(&token, scope, replays, now).map(|()| take(Verified(&token)))
+    }
+}
+
+#[inline(always)]
+fn check<K: KeySource>(
+    token: &Parts<'_>,
+    scope: &Scope<'_, K>,
+    replays: &mut Replays,
+    now: Wall,
+) -> Result<(), TokenRefusal> {
     let Selector { alg, kid, epoch } = token.selector;
-    let key = scope.keys.key(&KeyName { epoch, kid, app: token.app, link: token.link })?;
+    let key = scope.keys.key(&KeyName { epoch, kid, app: token.app, link: *token.link })?;
     if key.alg().code() != alg {
         return Err(TokenRefusal::Alg { alg });
     }
     if !key.is_signed(token.message, token.mac) {
         return Err(TokenRefusal::Mac);
     }
-    check_fields(&token, scope, now)?;
-    check_revocations(&token, scope.revocations)?;
+    check_fields(token, scope, now)?;
+    check_revocations(token, scope.revocations)?;
     if token.flags & flag::SINGLE_USE != 0 {
         // Whatever the policy's skew is, or becomes while the token lives.
         let end_s = u64::from(token.iat_s) + u64::from(token.ttl_s) + u64::from(SKEW_S_MAX);
-        replays.take(token.jti, Wall(end_s * 1000), now).map_err(|it| match it {
+        replays.take(*token.jti, Wall(end_s * 1000), now).map_err(|it| match it {
             NotTaken::Seen => TokenRefusal::Replayed,
             NotTaken::Full => TokenRefusal::ReplaysFull,
         })?;
     }
-    Ok(token.claims())
+    Ok(())
 }
 
 #[inline(always)]
@@ -282,7 +307,7 @@ fn check_fields<K: KeySource>(
     scope: &Scope<'_, K>,
     now: Wall,
 ) -> Result<(), TokenRefusal> {
-    if !scope.links.contains(&token.link) {
+    if !scope.links.contains(token.link) {
         return Err(TokenRefusal::Elsewhere);
     }
     let minted = token.iat_s / scope.keys.interval_s();
