@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use auth_core::policy::Policies;
 use chatserver_core::device::{Session, Stay};
@@ -35,7 +36,8 @@ pub(crate) type Moves = Vec<(Subject, Vec<Move>)>;
 /// A session that comes or goes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Move {
-    Join(Stay),
+    /// Its stay since it came in, and when it was told.
+    Join(Stay, Wall),
     Leave(Stay),
 }
 
@@ -66,17 +68,19 @@ impl Devices {
         }
     }
 
-    /// Who comes to and goes from such rooms, and when the bus took it: of all clocks that is the
-    /// one that the sessions of a unit have in common, whatever their links' clocks say.
+    /// Who comes to and goes from such rooms, and when, by the time of the bus: of all clocks that
+    /// is the one that the sessions of a unit have in common, whatever their links' clocks say.
     pub(crate) fn moves(&self, inputs: &[(Wall, Input)]) -> Moves {
         let policies = self.policies.read();
         let mut moves: BTreeMap<Subject, Vec<Move>> = BTreeMap::new();
         for (at, input) in inputs {
             let Input::Uplink { node, entry } = input else { continue };
-            let stay = |session| Stay { at: *at, session: Session { node: *node, session } };
+            let stay = |at| Stay { at, session: Session { node: *node, session: entry.session } };
             let made = match entry.act {
-                Act::Join => Move::Join(stay(entry.session)),
-                Act::Leave => Move::Leave(stay(entry.session)),
+                Act::Join { age_ms } => {
+                    Move::Join(stay(*at - Duration::from_millis(age_ms.into())), *at)
+                }
+                Act::Leave => Move::Leave(stay(*at)),
                 Act::Comment { .. } | Act::Like { .. } => continue,
             };
             if policies.of_room(entry.app, &entry.room).single_device {
@@ -128,8 +132,8 @@ impl Move {
     /// Gives the session that has to go.
     fn apply(self, row: &mut Row) -> Option<Session> {
         match self {
-            Self::Join(stay) => {
-                row.seen_at = row.seen_at.max(stay.at);
+            Self::Join(stay, told_at) => {
+                row.seen_at = row.seen_at.max(told_at);
                 row.place.join(stay)
             }
             Self::Leave(stay) => {
@@ -137,5 +141,26 @@ impl Move {
                 None
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::id::{NodeId, SessionId};
+
+    use super::*;
+
+    #[test]
+    fn a_renewal_extends_the_row_and_leaves_the_stay_as_it_was() {
+        let session = Session { node: NodeId(1), session: SessionId(1) };
+        let stay = Stay { at: Wall(10), session };
+        let mut row = Row::default();
+        Move::Join(stay, Wall(10)).apply(&mut row);
+        let first = row.clone();
+
+        let goes = Move::Join(stay, Wall(50)).apply(&mut row);
+
+        assert_eq!(goes, None);
+        assert_eq!(row, Row { seen_at: Wall(50), ..first });
     }
 }

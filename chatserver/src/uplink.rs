@@ -123,7 +123,7 @@ impl Uplink {
         };
         for entry in &entries {
             match entry.act {
-                Act::Join => self.site.counts.joins.inc(),
+                Act::Join { .. } => self.site.counts.joins.inc(),
                 Act::Leave => self.site.counts.leaves.inc(),
                 Act::Like { count } => self.site.counts.likes.inc_by(count.into()),
                 Act::Comment { .. } => {}

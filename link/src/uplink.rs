@@ -145,7 +145,7 @@ fn refuse(node: &Node, entries: Vec<UplinkEntry>) {
                 node.mailboxes.put(entry.session, Mail::Frame(frame));
             }
             Act::Leave => node.counts.leaves_untold.inc(),
-            Act::Join | Act::Like { .. } => {}
+            Act::Join { .. } | Act::Like { .. } => {}
         }
     }
 }
@@ -159,7 +159,7 @@ pub(crate) fn drop_frame(cid: Cid, reason: Reason, retry_after_ms: u32) -> bytes
 fn size(entry: &UplinkEntry) -> usize {
     let text = match &entry.act {
         Act::Comment { text, .. } => text.len(),
-        Act::Join | Act::Leave | Act::Like { .. } => 0,
+        Act::Join { .. } | Act::Leave | Act::Like { .. } => 0,
     };
     ENTRY_BYTES + entry.room.as_str().len() + entry.viewer.as_str().len() + text
 }

@@ -44,8 +44,11 @@ pub struct UplinkEntry {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Act {
-    /// Came in.
-    Join,
+    /// Came in, or says again that it is there.
+    Join {
+        /// How long ago it came in, by the link's monotonic clock; 0 when it comes in.
+        age_ms: u32,
+    },
     /// Went out.
     Leave,
     /// Sent a comment.

@@ -2,7 +2,7 @@
 //!
 //! A [`Place`] is what is remembered of one viewer in one room; whoever changes it replaces the
 //! remembered one by compare-and-set. Joins and leaves come at least once, those of two units in
-//! any order, and old ones may come again: what counts is when they were made.
+//! any order, and old ones may come again: what counts is when the sessions came in and went out.
 
 use proto::id::{NodeId, SessionId};
 use proto::time::Wall;
@@ -24,7 +24,7 @@ pub struct Session {
 /// A session's stay in a room. The later one by its time wins; by its session, of two at a time.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct Stay {
-    /// Since when, or until when, as the bus took it.
+    /// Since when, or until when, by the time of the bus.
     pub at: Wall,
     /// Whose.
     pub session: Session,
@@ -40,7 +40,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// A session came in, or says again that it is there. Gives the session that has to go.
+    /// A session came in at that time, or says again that it did. Gives the session that has to go,
+    /// which may be this one.
     pub fn join(&mut self, join: Stay) -> Option<Session> {
         if self.over.iter().any(|it| it.session == join.session && join.at <= it.at) {
             return None;
@@ -116,6 +117,7 @@ mod tests {
         place.join(stay(2, 20));
 
         assert_eq!(place.join(stay(2, 20)), None);
+        assert_eq!(place.join(stay(2, 19)), None, "it says so again, and the bus was quicker");
         assert_eq!(place.join(stay(1, 10)), None, "it had left before");
         place.leave(stay(1, 15));
         assert!(!place.is_empty());
@@ -138,7 +140,8 @@ mod tests {
         place.join(stay(1, 10));
         place.join(stay(2, 20));
 
-        assert_eq!(place.join(stay(1, 30)), None, "it says that it is there, and is being closed");
+        assert_eq!(place.join(stay(1, 10)), None, "it says again that it came in");
+        assert_eq!(place.join(stay(1, 30)), None, "it comes in again, and is being closed");
         place.leave(stay(1, 31));
         assert_eq!(place.join(stay(3, 40)), Some(stay(2, 0).session));
     }

@@ -16,13 +16,16 @@ use serde_json::json;
 
 use super::world::*;
 
+/// A session comes in.
+const CAME: Act = Act::Join { age_ms: 0 };
+
 #[tokio::test]
 async fn the_newer_session_closes_the_older_one_within_a_second() {
     let world = single_device_room().await;
     let mut facts = world.facts().await;
 
-    world.come(LINK, 1, Act::Join).await;
-    world.come(NodeId(71), 2, Act::Join).await;
+    world.come(LINK, 1, CAME).await;
+    world.come(NodeId(71), 2, CAME).await;
     let told = world.clock.mono();
 
     let closed = facts.find(is_close).await;
@@ -39,32 +42,53 @@ async fn the_rule_holds_across_units() {
     world.serve(other).await;
     let mut facts = world.facts().await;
 
-    world.come_in(OTHER, NodeId(90), 1, Act::Join).await;
-    world.come(LINK, 2, Act::Join).await;
+    world.come_in(OTHER, NodeId(90), 1, CAME).await;
+    world.come(LINK, 2, CAME).await;
     assert_eq!(facts.find(is_close).await, close(NodeId(90), 1));
 
-    world.come_in(OTHER, NodeId(90), 3, Act::Join).await;
+    world.come_in(OTHER, NodeId(90), 3, CAME).await;
     facts.find(|it| *it == close(LINK, 2)).await;
 }
 
 #[tokio::test]
 async fn after_a_restart_the_newest_session_is_still_known() {
     let world = single_device_room().await;
-    world.come(LINK, 1, Act::Join).await;
+    world.come(LINK, 1, CAME).await;
     world.come(LINK, 1, Act::Leave).await;
-    world.come(LINK, 2, Act::Join).await;
-    world.come(LINK, 3, Act::Join).await;
+    world.come(LINK, 2, CAME).await;
+    world.come(LINK, 3, CAME).await;
     world.facts().await.find(|it| *it == close(LINK, 2)).await;
 
     let world = world.restart().await;
     world.take_one_device().await;
     let mut facts = world.facts().await;
-    // It is told that it has to go, and has just renewed itself.
-    world.come(LINK, 2, Act::Join).await;
-    world.come(LINK, 3, Act::Join).await;
-    world.come(NodeId(71), 4, Act::Join).await;
+    // Both renew themselves; the first one is told that it has to go.
+    world.come(LINK, 2, ago(1)).await;
+    world.come(LINK, 3, ago(1)).await;
+    world.come(NodeId(71), 4, CAME).await;
 
     assert_eq!(facts.find(is_close).await, close(LINK, 3), "the only one that has to go");
+}
+
+#[tokio::test]
+async fn of_those_who_were_in_before_the_rule_the_younger_stays_whichever_renews_first() {
+    let (older, younger) = ((LINK, 1, ago(120)), (NodeId(71), 2, ago(60)));
+    for renewals in [[older.clone(), younger.clone()], [younger, older]] {
+        let world = World::start().await;
+        world.room(json!({})).await;
+        world.come(LINK, 1, CAME).await;
+        world.come(NodeId(71), 2, CAME).await;
+        world.take_one_device().await;
+        let mut facts = world.facts().await;
+
+        for (node, session, act) in renewals {
+            world.come(node, session, act).await;
+        }
+        assert_eq!(facts.find(is_close).await, close(LINK, 1));
+
+        world.come(LINK, 3, CAME).await;
+        assert_eq!(facts.find(is_close).await, close(NodeId(71), 2), "it was there until now");
+    }
 }
 
 #[tokio::test]
@@ -73,7 +97,7 @@ async fn without_a_room_store_comments_go_on() {
     let mut replies = world.replies().await;
 
     world.store_is_away.store(true, std::sync::atomic::Ordering::Relaxed);
-    world.come(LINK, 1, Act::Join).await;
+    world.come(LINK, 1, CAME).await;
     world.say("v", &[(1, "hello")]).await;
 
     replies.next().await;
@@ -85,6 +109,11 @@ async fn single_device_room() -> World {
     world.room(json!({})).await;
     world.take_one_device().await;
     world
+}
+
+/// A session says again that it is there, so long after it came in.
+fn ago(age_s: u32) -> Act {
+    Act::Join { age_ms: age_s * 1000 }
 }
 
 fn is_close(fact: &Fact) -> bool {

@@ -41,7 +41,10 @@ fn hello_and_login_in_one_flight_end_in_login_ok() {
     assert_eq!(session.poll(), Some(Output::Join(join("r"))));
     session.handle(Input::Joined(entered("r")), at(11));
 
-    assert!(matches!(session.poll(), Some(Output::Publish(UplinkEntry { act: Act::Join, .. }))));
+    assert!(matches!(
+        session.poll(),
+        Some(Output::Publish(UplinkEntry { act: Act::Join { age_ms: 0 }, .. }))
+    ));
     let Some(Output::Send(Downlink::LoginOk(ok))) = session.poll() else { panic!("no LoginOk") };
     assert_eq!(ok.expires, Wall(1_000_011 + 3_000_000));
     assert_eq!(ok.resume_ticket, "ticket");
@@ -179,7 +182,8 @@ fn a_session_expires_unless_it_is_refreshed() {
     };
     assert_eq!(expires, Wall(4_040_000));
     let Some(Output::Publish(UplinkEntry { act, .. })) = refreshed.poll() else { panic!() };
-    assert_eq!(act, Act::Join, "who remembers sessions for the time they live is told again");
+    let again = Act::Join { age_ms: 40_000 };
+    assert_eq!(act, again, "who remembers sessions for the time they live is told again");
 }
 
 #[test]
@@ -285,7 +289,10 @@ fn a_later_join_is_asked_for_and_told() {
     assert_eq!(session.poll(), Some(Output::Join(join("s"))));
     session.handle(Input::Joined(entered("s")), at(100));
 
-    assert!(matches!(session.poll(), Some(Output::Publish(UplinkEntry { act: Act::Join, .. }))));
+    assert!(matches!(
+        session.poll(),
+        Some(Output::Publish(UplinkEntry { act: Act::Join { age_ms: 0 }, .. }))
+    ));
     assert_eq!(session.poll(), Some(Output::Send(Downlink::Joined(entered("s")))));
 
     session.handle(frame(&Uplink::Join(join("not-in-the-token"))), at(100));

@@ -173,7 +173,7 @@ impl Conversation {
     fn publish(&mut self, mut entry: UplinkEntry) {
         let cid = match &entry.act {
             Act::Comment { cid, .. } => Some(*cid),
-            Act::Join | Act::Leave | Act::Like { .. } => None,
+            Act::Join { .. } | Act::Leave | Act::Like { .. } => None,
         };
         entry.may_send &= self.presence.access(&entry.room) == Access::Send;
         if !entry.may_send && matches!(entry.act, Act::Comment { .. } | Act::Like { .. }) {

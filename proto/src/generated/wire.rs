@@ -7448,6 +7448,7 @@ impl<'a> UplinkEntry<'a> {
   pub const VT_ROLE: ::flatbuffers::VOffsetT = 22;
   pub const VT_ACT: ::flatbuffers::VOffsetT = 24;
   pub const VT_MAY_SEND: ::flatbuffers::VOffsetT = 26;
+  pub const VT_AGE_MS: ::flatbuffers::VOffsetT = 28;
 
   #[inline]
   pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
@@ -7463,6 +7464,7 @@ impl<'a> UplinkEntry<'a> {
     builder.add_cid(args.cid);
     builder.add_at_ms(args.at_ms);
     builder.add_session(args.session);
+    builder.add_age_ms(args.age_ms);
     builder.add_count(args.count);
     if let Some(x) = args.style { builder.add_style(x); }
     if let Some(x) = args.text { builder.add_text(x); }
@@ -7559,6 +7561,13 @@ impl<'a> UplinkEntry<'a> {
     // which contains a valid value in this slot
     unsafe { self._tab.get::<bool>(UplinkEntry::VT_MAY_SEND, Some(false)).unwrap()}
   }
+  #[inline]
+  pub fn age_ms(&self) -> u32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<u32>(UplinkEntry::VT_AGE_MS, Some(0)).unwrap()}
+  }
 }
 
 impl ::flatbuffers::Verifiable for UplinkEntry<'_> {
@@ -7579,6 +7588,7 @@ impl ::flatbuffers::Verifiable for UplinkEntry<'_> {
      .visit_field::<Role>("role", Self::VT_ROLE, false)?
      .visit_field::<Act>("act", Self::VT_ACT, false)?
      .visit_field::<bool>("may_send", Self::VT_MAY_SEND, false)?
+     .visit_field::<u32>("age_ms", Self::VT_AGE_MS, false)?
      .finish();
     Ok(())
   }
@@ -7596,6 +7606,7 @@ pub struct UplinkEntryArgs<'a> {
     pub role: Role,
     pub act: Act,
     pub may_send: bool,
+    pub age_ms: u32,
 }
 impl<'a> Default for UplinkEntryArgs<'a> {
   #[inline]
@@ -7613,6 +7624,7 @@ impl<'a> Default for UplinkEntryArgs<'a> {
       role: Role::Guest,
       act: Act::Join,
       may_send: false,
+      age_ms: 0,
     }
   }
 }
@@ -7671,6 +7683,10 @@ impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> UplinkEntryBuilder<'a, 'b, A>
     self.fbb_.push_slot::<bool>(UplinkEntry::VT_MAY_SEND, may_send, false);
   }
   #[inline]
+  pub fn add_age_ms(&mut self, age_ms: u32) {
+    self.fbb_.push_slot::<u32>(UplinkEntry::VT_AGE_MS, age_ms, 0);
+  }
+  #[inline]
   pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> UplinkEntryBuilder<'a, 'b, A> {
     let start = _fbb.start_table();
     UplinkEntryBuilder {
@@ -7701,6 +7717,7 @@ impl ::core::fmt::Debug for UplinkEntry<'_> {
       ds.field("role", &self.role());
       ds.field("act", &self.act());
       ds.field("may_send", &self.may_send());
+      ds.field("age_ms", &self.age_ms());
       ds.finish()
   }
 }

@@ -25,7 +25,7 @@ pub(crate) struct Subject {
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct Row {
     pub(crate) place: Place,
-    /// When the newest join was made.
+    /// When the bus took the newest join.
     pub(crate) seen_at: Wall,
 }
 

@@ -142,8 +142,8 @@ impl Session {
         };
         let entered = rooms.iter().filter(|it| matches!(it.outcome, JoinOutcome::In { .. }));
         for joined in entered {
-            if open.enter(&joined.room) {
-                let entry = open.entry(self.id, &joined.room, Act::Join, now);
+            if open.enter(&joined.room, now) {
+                let entry = open.entry(self.id, &joined.room, Act::Join { age_ms: 0 }, now);
                 self.outputs.push_back(Output::Publish(entry));
             }
         }

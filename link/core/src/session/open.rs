@@ -23,7 +23,8 @@ pub(super) struct Open {
     pub(super) grant: Grant,
     pub(super) expires: Mono,
     pub(super) expires_at: Wall,
-    rooms: Vec<RoomId>,
+    /// Where it is, and since when.
+    rooms: Vec<(RoomId, Mono)>,
     frames: Bucket,
     /// Frames over the rate since the last one within it.
     flood: u32,
@@ -42,12 +43,16 @@ impl Open {
     }
 
     /// Notes that the session is in a room; says whether it was not before.
-    pub(super) fn enter(&mut self, room: &RoomId) -> bool {
-        let new = !self.rooms.contains(room);
+    pub(super) fn enter(&mut self, room: &RoomId, now: Now) -> bool {
+        let new = !self.is_in(room);
         if new {
-            self.rooms.push(room.clone());
+            self.rooms.push((room.clone(), now.mono));
         }
         new
+    }
+
+    fn is_in(&self, room: &RoomId) -> bool {
+        self.rooms.iter().any(|it| it.0 == *room)
     }
 
     pub(super) fn entry(
@@ -130,7 +135,7 @@ impl Session {
             self.drop_comment(comment.cid, Reason::ReadOnly, 0);
             return;
         }
-        if !open.rooms.contains(&comment.room) {
+        if !open.is_in(&comment.room) {
             self.drop_comment(comment.cid, Reason::NotJoined, 0);
             return;
         }
@@ -147,7 +152,7 @@ impl Session {
         let Phase::Open(open) = &self.phase else {
             return;
         };
-        if open.grant.may_send && open.rooms.contains(room) && count > 0 {
+        if open.grant.may_send && open.is_in(room) && count > 0 {
             let entry = open.entry(self.id, room, Act::Like { count }, now);
             self.outputs.push_back(Output::Publish(entry));
         }
@@ -170,8 +175,8 @@ impl Session {
         let Phase::Open(open) = &mut self.phase else {
             return;
         };
-        if matches!(joined.outcome, JoinOutcome::In { .. }) && open.enter(&joined.room) {
-            let entry = open.entry(self.id, &joined.room, Act::Join, now);
+        if matches!(joined.outcome, JoinOutcome::In { .. }) && open.enter(&joined.room, now) {
+            let entry = open.entry(self.id, &joined.room, Act::Join { age_ms: 0 }, now);
             self.outputs.push_back(Output::Publish(entry));
         }
         self.outputs.push_back(Output::Send(Downlink::Joined(joined)));
@@ -181,7 +186,7 @@ impl Session {
         let Phase::Open(open) = &mut self.phase else {
             return;
         };
-        if let Some(index) = open.rooms.iter().position(|it| *it == room) {
+        if let Some(index) = open.rooms.iter().position(|it| it.0 == room) {
             open.rooms.remove(index);
             self.outputs.push_back(Output::Leave(room));
         }
@@ -200,7 +205,8 @@ impl Session {
     }
 
     /// A new token was good: the session lives on with what it says, and a new LoginOk tells so.
-    /// So do joins: who remembers for the life of a session where it is, may go on doing so.
+    /// So do joins, with their age: who remembers for the life of a session where it is, may go on
+    /// doing so.
     pub(super) fn refreshed(&mut self, mut grant: Grant, now: Now) {
         let Phase::Open(open) = &mut self.phase else {
             return;
@@ -210,8 +216,8 @@ impl Session {
             return;
         }
         let resume_ticket = std::mem::take(&mut grant.resume_ticket);
-        let gone = |it: &mut RoomId| !grant.rooms.contains(it);
-        self.outputs.extend(open.rooms.extract_if(.., gone).map(Output::Leave));
+        let gone = open.rooms.extract_if(.., |it| !grant.rooms.contains(&it.0));
+        self.outputs.extend(gone.map(|it| Output::Leave(it.0)));
         open.expires = now.mono + grant.life;
         open.expires_at = now.wall + grant.life;
         open.grant = grant;
@@ -224,8 +230,11 @@ impl Session {
             resume_ticket,
         };
         self.outputs.push_back(Output::Send(Downlink::LoginOk(login_ok)));
-        let again = open.rooms.iter().map(|room| open.entry(self.id, room, Act::Join, now));
-        self.outputs.extend(again.map(Output::Publish));
+        for (room, since) in &open.rooms {
+            let age_ms = u32::try_from(millis(now.mono.since(*since))).unwrap_or(u32::MAX);
+            let entry = open.entry(self.id, room, Act::Join { age_ms }, now);
+            self.outputs.push_back(Output::Publish(entry));
+        }
     }
 
     fn drop_comment(&mut self, cid: Cid, reason: Reason, retry_after_ms: u32) {

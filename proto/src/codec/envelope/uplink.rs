@@ -50,7 +50,10 @@ fn write_entry(
         ..Default::default()
     };
     match &entry.act {
-        Act::Join => args.act = fb::Act::Join,
+        Act::Join { age_ms } => {
+            args.act = fb::Act::Join;
+            args.age_ms = *age_ms;
+        }
         Act::Leave => args.act = fb::Act::Leave,
         Act::Comment { cid, text, style: given, media_ms } => {
             style = word::write_optional_style(*given);
@@ -94,7 +97,7 @@ fn read_entry(it: fb::UplinkEntry<'_>, rooms: &ReadRooms) -> Result<UplinkEntry,
 
 fn read_act(it: fb::UplinkEntry<'_>) -> Result<Act, DecodeError> {
     Ok(match it.act() {
-        fb::Act::Join => Act::Join,
+        fb::Act::Join => Act::Join { age_ms: it.age_ms() },
         fb::Act::Leave => Act::Leave,
         fb::Act::Comment => Act::Comment {
             cid: Cid(it.cid()),

@@ -36,7 +36,7 @@ pub(crate) fn uplink_batch() -> impl Strategy<Value = UplinkBatch> {
 
 fn uplink_entry() -> impl Strategy<Value = UplinkEntry> {
     let act = prop_oneof![
-        Just(Act::Join),
+        any::<u32>().prop_map(|age_ms| Act::Join { age_ms }),
         Just(Act::Leave),
         (any::<u64>(), "\\PC{0,20}", style(), media_ms()).prop_map(
             |(cid, text, style, media_ms)| Act::Comment { cid: Cid(cid), text, style, media_ms }
