@@ -128,7 +128,7 @@ impl Driver {
     /// 1. Learns whether it leads. 2. Publishes what is due. 3. Lets masters retire. 4. Reports.
     /// 5. Waits for facts, for another leader or for time to pass.
     async fn follow(&mut self, start: Start) -> anyhow::Result<()> {
-        let Start { mut tail, mut next, end } = start;
+        let Start { mut tail, mut next, mut end } = start;
         let mut lead = self.site.lead.subscribe();
         let mut read = Ok(());
         loop {
@@ -136,6 +136,9 @@ impl Driver {
             self.lead(term);
             let published = self.publish(next >= end).await?;
             self.retire().await;
+            if read.is_ok() && next >= end {
+                *self.site.current_at.lock() = Some(self.site.clock.mono());
+            }
             self.report(read.and(published));
             tokio::select! {
                 tailed = tail.next(RECORDS_MAX) => {
@@ -147,17 +150,17 @@ impl Driver {
                 }
                 _ = lead.changed() => {}
                 () = self.site.clock.sleep_until(self.epochs.deadline()) => {
-                    read = self.probe().await;
+                    read = self.probe().await.map(|it| end = it);
                 }
             }
         }
     }
 
     /// Asks the bus for something: a quiet tail does not tell whether it is there.
-    async fn probe(&self) -> Result<(), Trouble> {
+    async fn probe(&self) -> Result<Offset, Trouble> {
         let end = self.site.bus.locate(topic::control(), PARTITION, At::End);
-        tokio::time::timeout(self.site.answer_max, end).await.map_err(|_| Trouble::Late)??;
-        Ok(())
+        let end = tokio::time::timeout(self.site.answer_max, end).await;
+        Ok(end.map_err(|_| Trouble::Late)??)
     }
 
     fn lead(&mut self, term: Option<Term>) {

@@ -54,15 +54,22 @@ fn link_keys(
 ) -> Result<LinkKeys, Box<Problem>> {
     let node = site.nodes.authorize(headers, NodeRole::Link)?;
     let Json(request) = body.map_err(|it| bad(it.body_text()))?;
-    if request.node != node {
-        let title = "a node fetches its own keys only";
-        return Err(Box::new(Problem::new(StatusCode::FORBIDDEN, "other_node", title)));
+    if request.node != node.node {
+        return Err(forbidden("other_node", "a node fetches its own keys only".to_owned()));
+    }
+    if request.unit != node.unit {
+        let title = format!("node {} is configured for unit {}", node.node, node.unit);
+        return Err(forbidden("other_unit", title));
     }
     if request.addresses.len() > ADDRESSES_MAX {
         return Err(bad(format!("more than {ADDRESSES_MAX} addresses")));
     }
     if request.addresses.iter().any(|it| it.len() > ADDRESS_BYTES_MAX) {
         return Err(bad(format!("an address of more than {ADDRESS_BYTES_MAX} bytes")));
+    }
+    if let Some(other) = request.addresses.iter().find(|it| !node.has_address(it)) {
+        let title = format!("{other} is on none of the hosts that node {} has", node.node);
+        return Err(forbidden("other_address", title));
     }
     check_masters(site)?;
     let now = site.clock.wall();
@@ -71,7 +78,8 @@ fn link_keys(
         return Err(not_ready("no_epoch", "the running epoch is not known yet"));
     }
     let apps = site.app_ids();
-    if keyring.link_keys_count(request.addresses.len(), apps.len()) > TOKEN_KEYS_MAX {
+    let keys = keyring.link_keys_max(request.addresses.len(), apps.len());
+    if keys > TOKEN_KEYS_MAX {
         return Err(bad(format!("more than {TOKEN_KEYS_MAX} keys: name fewer addresses")));
     }
     Ok(keyring.link_keys(request.unit, &request.addresses, &apps))
@@ -80,6 +88,9 @@ fn link_keys(
 /// Half of the keys would do harm: gslb mints with the new master, and the link that was answered
 /// here would not know it. Another service, or this one a little later, has them all.
 fn check_masters(site: &Site) -> Result<(), Box<Problem>> {
+    if !site.is_current() {
+        return Err(not_ready("behind", "what was published last is not known here yet"));
+    }
     let missing = site.keyring.read().missing_masters(site.clock.wall());
     match missing.is_empty() {
         true => Ok(()),
@@ -104,6 +115,10 @@ fn respond<T: serde::Serialize>(
 fn not_ready(code: &str, title: &str) -> Box<Problem> {
     let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, title);
     Box::new(problem.retry_after_ms(NOT_READY_RETRY_MS))
+}
+
+fn forbidden(code: &str, title: String) -> Box<Problem> {
+    Box::new(Problem::new(StatusCode::FORBIDDEN, code, title))
 }
 
 fn bad(title: impl Into<String>) -> Box<Problem> {

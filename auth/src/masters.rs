@@ -7,6 +7,7 @@
 
 pub(crate) mod watch;
 
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -100,9 +101,9 @@ impl MastersFile {
     }
 
     /// Draws another master and puts it first.
-    pub(crate) fn rotate(&self) -> anyhow::Result<Vec<Master>> {
+    pub(crate) fn rotate(&self, named: &BTreeSet<u8>) -> anyhow::Result<Vec<Master>> {
         self.change(|masters| {
-            let kid = next_kid(masters).ok_or(TooMany)?;
+            let kid = next_kid(masters, named).ok_or(TooMany)?;
             masters.insert(0, draw(kid)?);
             Ok(())
         })
@@ -211,13 +212,13 @@ fn draw(kid: u8) -> anyhow::Result<Master> {
 }
 
 /// The number behind the newest that no master has.
-fn next_kid(masters: &[Master]) -> Option<u8> {
+fn next_kid(masters: &[Master], named: &BTreeSet<u8>) -> Option<u8> {
     if masters.len() >= MASTERS_MAX {
         return None;
     }
     let newest = masters.first()?.kid;
     let mut next = (1..=u8::MAX).map(|step| newest.wrapping_add(step));
-    next.find(|kid| masters.iter().all(|it| it.kid != *kid))
+    next.find(|kid| !named.contains(kid) && masters.iter().all(|it| it.kid != *kid))
 }
 
 #[cfg(test)]
@@ -323,16 +324,16 @@ mod tests {
         file.read_or_create().unwrap();
         let before = file.stamp().unwrap();
 
-        assert_eq!(kids(&file.rotate().unwrap()), [1, 0]);
+        assert_eq!(kids(&file.rotate(&BTreeSet::new()).unwrap()), [1, 0]);
         assert_ne!(file.stamp().unwrap(), before);
-        assert_eq!(kids(&file.rotate().unwrap()), [2, 1, 0]);
+        assert_eq!(kids(&file.rotate(&BTreeSet::new()).unwrap()), [2, 1, 0]);
         assert_eq!(kids(&file.retire(&[0, 2]).unwrap()), [2, 1]);
         assert_eq!(kids(&file.read().unwrap()), [2, 1]);
 
         for _ in 2..MASTERS_MAX {
-            file.rotate().unwrap();
+            file.rotate(&BTreeSet::new()).unwrap();
         }
-        assert!(file.rotate().unwrap_err().is::<TooMany>());
+        assert!(file.rotate(&BTreeSet::new()).unwrap_err().is::<TooMany>());
     }
 
     #[test]
@@ -341,9 +342,12 @@ mod tests {
             kids.iter().map(|&kid| Master { kid, key: String::new() }).collect()
         };
 
-        assert_eq!(next_kid(&masters(&[255, 0, 1])), Some(2));
-        assert_eq!(next_kid(&masters(&[7, 5])), Some(8));
-        assert_eq!(next_kid(&masters(&[8, 7, 6, 5, 4, 3, 2, 1])), None);
+        let none = BTreeSet::new();
+        assert_eq!(next_kid(&masters(&[255, 0, 1]), &none), Some(2));
+        assert_eq!(next_kid(&masters(&[7, 5]), &none), Some(8));
+        assert_eq!(next_kid(&masters(&[8, 7, 6, 5, 4, 3, 2, 1]), &none), None);
+        // Epochs name it, whoever drew it.
+        assert_eq!(next_kid(&masters(&[7, 5]), &BTreeSet::from([8])), Some(9));
     }
 
     #[test]

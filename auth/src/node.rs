@@ -39,7 +39,7 @@ impl Nodes {
         &self,
         headers: &HeaderMap,
         role: NodeRole,
-    ) -> Result<NodeId, Box<Problem>> {
+    ) -> Result<&NodeSecret, Box<Problem>> {
         let node = self.authenticate(headers).ok_or_else(|| {
             let title = "no node with this number and secret";
             Box::new(Problem::new(StatusCode::UNAUTHORIZED, "unknown_node", title))
@@ -48,7 +48,7 @@ impl Nodes {
             let title = "these keys are for another kind of node";
             return Err(Box::new(Problem::new(StatusCode::FORBIDDEN, "wrong_role", title)));
         }
-        Ok(node.node)
+        Ok(node)
     }
 
     /// Compares with every entry, whole, so that the time taken tells nothing.

@@ -5,6 +5,7 @@
 
 mod policies;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use auth_core::keyring::{epoch_of, epochs_back};
@@ -20,7 +21,7 @@ use kit::meter::list;
 use kit::problem::Problem;
 use proto::control::Fact;
 
-use crate::masters::{MastersFile, TooMany};
+use crate::masters::TooMany;
 use crate::site::Site;
 use crate::state::{self, Revoked, Rotated};
 
@@ -74,10 +75,21 @@ async fn rotate(State(site): State<Arc<Site>>) -> Result<Json<Rotated>, No> {
         let title = "another auth service draws the epochs, or none does: call that one";
         return Err(No::new(StatusCode::CONFLICT, "not_leading", title));
     }
-    site.take_masters(MastersFile::rotate).await.map_err(|error| {
+    let (missing, named) = {
+        let keyring = site.keyring.read();
+        let named: BTreeSet<u8> = keyring.facts().into_iter().flat_map(|it| it.kids).collect();
+        (keyring.missing_masters(site.clock.wall()), named)
+    };
+    if !missing.is_empty() {
+        // Another service's rotation whose file is not here: a second key under its number would
+        // split the fleet.
+        let title = format!("masters in use are not here: {missing:?}; copy their file first");
+        return Err(No::new(StatusCode::CONFLICT, "missing_masters", title));
+    }
+    site.take_masters(move |file| file.rotate(&named)).await.map_err(|error| {
         match error.downcast_ref::<TooMany>() {
             Some(full) => No::new(StatusCode::CONFLICT, "too_many_masters", full.to_string()),
-            None => No::disk(&error, "nothing was changed: the disk does not take it"),
+            None => No::disk(&error, "the disk does not take it: look at the masters first"),
         }
     })?;
     let masters = site.kids();
@@ -106,6 +118,10 @@ async fn say(
     site: &Arc<Site>,
     say: impl FnOnce(&mut Ledger) -> Result<Fact, LedgerError>,
 ) -> Result<Fact, No> {
+    if !site.is_current() {
+        let title = "what was said last is not known here yet: nothing was changed";
+        return Err(No::later("behind", title));
+    }
     let said = say(&mut site.ledger.known.lock());
     let fact =
         said.map_err(|it| No::new(StatusCode::CONFLICT, "too_many_facts", it.to_string()))?;

@@ -145,6 +145,7 @@ fn site(config: &Config, parts: Parts, horizon_min: Duration) -> anyhow::Result<
         answer_max: Duration::from_millis(config.bus_ms_max.into()),
         interval_s: config.interval_s,
         horizon_min,
+        current_at: Mutex::new(None),
         nodes: Nodes::new(parts.nodes)?,
         operators: Operators::new(&config.operator_keys),
         policies: RwLock::new(Policies::new(&parts.apps)),

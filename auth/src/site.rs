@@ -16,6 +16,7 @@ use parking_lot::{Mutex, RwLock};
 use proto::control::Fact;
 use proto::id::{AppId, Term};
 use proto::keys::{Master, Masters};
+use proto::time::Mono;
 use tokio::sync::watch;
 
 use crate::masters::MastersFile;
@@ -24,6 +25,8 @@ use crate::operators::Operators;
 
 /// `control` has one partition.
 pub(crate) const PARTITION: PartitionNo = PartitionNo(0);
+/// How long after `control` was last read to its end what is known here still counts.
+const CURRENT_MAX: Duration = Duration::from_secs(5);
 /// Time for one change of a file.
 const FILE_MAX: Duration = Duration::from_secs(10);
 
@@ -48,6 +51,8 @@ pub(crate) struct Site {
     pub(crate) keyring: RwLock<Keyring>,
     pub(crate) ledger: LedgerFile,
     pub(crate) policies: RwLock<Policies>,
+    /// When `control` was last known to its end.
+    pub(crate) current_at: Mutex<Option<Mono>>,
     /// The term with which this service leads, while it does.
     pub(crate) lead: watch::Sender<Option<Term>>,
 }
@@ -89,6 +94,13 @@ impl LedgerFile {
 }
 
 impl Site {
+    /// Whether what was published last is known here: else keys and operators' changes would be
+    /// made from an older state.
+    pub(crate) fn is_current(&self) -> bool {
+        let now = self.clock.mono();
+        self.current_at.lock().is_some_and(|it| now.since(it) < CURRENT_MAX)
+    }
+
     pub(crate) fn app_ids(&self) -> Vec<AppId> {
         self.apps.iter().map(|it| it.id).collect()
     }

@@ -47,11 +47,19 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     // Two writers at once must not meet in one file.
     let fresh = path.with_extension(format!("{:016x}.new", u64::from_le_bytes(random_bytes()?)));
     let written = write_fresh(&fresh, bytes).and_then(|()| fs::rename(&fresh, path));
+    let written = written.and_then(|()| path.parent().map_or(Ok(()), sync));
     if written.is_err() {
         // Nothing more can be done about what is left of it.
         fs::remove_file(&fresh).ok();
     }
     written
+}
+
+/// Until the folder is on disk, a power cut brings the older file back. An empty name is the
+/// current folder.
+fn sync(folder: &Path) -> io::Result<()> {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    File::open(folder)?.sync_all()
 }
 
 fn write_fresh(path: &Path, bytes: &[u8]) -> io::Result<()> {

@@ -12,7 +12,7 @@ use auth_core::policy::{Policies, SdkPolicy, access};
 use auth_core::replay::Replays;
 use auth_core::resume::{self, NONCE_BYTES};
 use auth_core::revocation::Revocations;
-use auth_core::token::{self, Rooms, Scope, cap, flag};
+use auth_core::token::{self, Rooms, Scope, Selector, Verified, cap, flag};
 use link_core::hub::Member;
 use link_core::knowledge::Knowledge;
 use parking_lot::{Mutex, MutexGuard, RwLock};
@@ -66,9 +66,24 @@ pub(crate) struct Pass {
     caps: u16,
     /// When permission was issued; resume tickets take it over, so that a kick in between counts.
     iat_s: u32,
+    /// Master and epoch of that permission, taken over likewise.
+    origin: (u8, u32),
 }
 
 impl Pass {
+    fn of(claims: token::Claims, selector: Selector) -> Self {
+        Self {
+            app: claims.app,
+            viewer: claims.account,
+            device: claims.device,
+            rooms: claims.rooms,
+            flags: claims.flags,
+            caps: claims.caps,
+            iat_s: claims.iat_s,
+            origin: (selector.kid, selector.epoch),
+        }
+    }
+
     pub(crate) const fn role(&self) -> Role {
         token::role(self.flags, self.caps)
     }
@@ -213,20 +228,11 @@ impl Door {
     }
 
     fn token(&self, text: &str, keys: &LinkKeyring, link: LinkId, now: Wall) -> Result<Pass, Shut> {
-        let revocations = self.revocations.read();
-        let policies = self.policies.read();
+        let (revocations, policies) = (self.revocations.read(), self.policies.read());
         let scope = Scope { keys, links: &[link], policies: &policies, revocations: &revocations };
-        let claims = token::verify(text, &scope, &mut self.replays.lock(), now)
-            .map_err(|it| Shut { code: it.close_code(), name: it.name() })?;
-        Ok(Pass {
-            app: claims.app,
-            viewer: claims.account,
-            device: claims.device,
-            rooms: claims.rooms,
-            flags: claims.flags,
-            caps: claims.caps,
-            iat_s: claims.iat_s,
-        })
+        let pass = |it: Verified<'_>| Pass::of(it.claims(), it.selector());
+        token::verify_with(text, &scope, &mut self.replays.lock(), now, pass)
+            .map_err(|it| Shut { code: it.close_code(), name: it.name() })
     }
 
     fn ticket(&self, text: &str, keys: &LinkKeyring, now: Wall) -> Result<Pass, Shut> {
@@ -240,6 +246,7 @@ impl Door {
             flags: claims.flags,
             caps: claims.caps,
             iat_s: claims.iat_s,
+            origin: (claims.kid, claims.epoch),
         })
     }
 
@@ -253,6 +260,8 @@ impl Door {
         let claims = resume::Claims {
             app: pass.app,
             iat_s: pass.iat_s,
+            kid: pass.origin.0,
+            epoch: pass.origin.1,
             flags: pass.flags,
             caps: pass.caps,
             account: pass.viewer.clone(),

@@ -12,6 +12,7 @@ use std::time::Duration;
 use kit::clock::Clock;
 use kit::meter::{Meter, list};
 use proto::suite::Suite;
+use proto::time::Wall;
 use sha2::{Digest, Sha256};
 use tokio::fs::File;
 use tokio::io::AsyncReadExt;
@@ -39,6 +40,8 @@ pub struct Reload {
     tls: ServerTls,
     /// Of what was looked at last; none if it could not be read.
     seen: Option<[u8; 32]>,
+    /// When what was seen can be used, if it was too early for it.
+    valid_from: Option<Wall>,
     clock: Clock,
     meter: Meter,
 }
@@ -108,7 +111,7 @@ impl Reload {
         let good = read.and_then(|tls| tls.validity().check(clock.wall()).map(|()| tls));
         let tls = good.map_err(|source| files.unusable(source))?;
         tls.tell_end(&meter);
-        Ok(Self { files, tls, seen: Some(pair.digest()), clock, meter })
+        Ok(Self { files, tls, seen: Some(pair.digest()), valid_from: None, clock, meter })
     }
 
     /// What the files hold, ready to accept. It and everything made from it follow the files.
@@ -135,10 +138,12 @@ impl Reload {
     pub async fn look(&mut self) -> Looked {
         let read = Pair::read(&self.files).await;
         let seen = read.as_ref().ok().map(Pair::digest);
-        if seen == self.seen {
+        let is_due = self.valid_from.is_some_and(|it| self.clock.wall() >= it);
+        if seen == self.seen && !is_due {
             return Looked::Same;
         }
         self.seen = seen;
+        self.valid_from = None;
         let taken = read.and_then(|pair| {
             let replaced = self.tls.replace(&pair.chain_pem, &pair.key_pem, self.clock.wall());
             replaced.map_err(|source| self.files.unusable(source))
@@ -156,6 +161,9 @@ impl Reload {
             }
             Err(error) => {
                 count("refused");
+                if let ReloadError::Pair { source: TlsError::NotNow { from, .. }, .. } = &error {
+                    self.valid_from = Some(*from).filter(|it| *it > self.clock.wall());
+                }
                 let error = anyhow::Error::from(error);
                 tracing::warn!(error = format!("{error:#}"), "the old certificate stays in use");
                 Looked::Refused

@@ -286,11 +286,12 @@ impl Keyring {
         LinkKeys { interval_s: self.interval_s, tokens, resumes }
     }
 
-    /// How many token keys [`Keyring::link_keys`] would give.
+    /// How many token keys [`Keyring::link_keys`] gives at most, with two masters in each epoch:
+    /// what fits fits during a rotation, too.
     #[must_use]
-    pub fn link_keys_count(&self, addresses: usize, apps: usize) -> usize {
+    pub fn link_keys_max(&self, addresses: usize, apps: usize) -> usize {
         let keys = self.epochs.iter().map(|(&epoch, it)| it.valid(epoch, &self.voids).count());
-        let keys: usize = keys.sum();
+        let keys: usize = keys.map(|it| it.max(2)).sum();
         keys.saturating_mul(addresses).saturating_mul(apps)
     }
 

@@ -45,7 +45,11 @@ impl Ledger {
     /// What was kept earlier; facts that no operator decides are left out.
     #[must_use]
     pub fn new(facts: Vec<Fact>) -> Self {
-        let facts = facts.into_iter().filter(|it| rank(it).is_some()).take(FACTS_MAX);
+        let mut policies = 0;
+        let facts = facts.into_iter().filter(|it| {
+            policies += usize::from(matches!(it, Fact::Policy(_)));
+            rank(it).is_some() && (policies <= FACTS_MAX || !matches!(it, Fact::Policy(_)))
+        });
         let entry = |fact: Fact| (fact.key(), Entry { fact, is_heard: false });
         Self { entries: facts.map(entry).collect() }
     }

@@ -92,10 +92,22 @@ impl Policies {
             None => newest(self.apps.entry(fact.app).or_insert(new), new),
             Some(room) => {
                 let key = (fact.app, room.clone());
+                if !self.rooms.contains_key(&key) && self.rooms.len() >= ROOM_POLICIES_MAX {
+                    self.forget_removed();
+                }
                 if self.rooms.contains_key(&key) || self.rooms.len() < ROOM_POLICIES_MAX {
                     newest(self.rooms.entry(key).or_insert(new), new);
                 }
             }
+        }
+    }
+
+    /// Makes room by forgetting a policy that was removed: an older word on it, if one still
+    /// comes, says what held before.
+    fn forget_removed(&mut self) {
+        let removed = self.rooms.iter().find(|(_, it)| it.policy.is_none());
+        if let Some(key) = removed.map(|(key, _)| key.clone()) {
+            self.rooms.remove(&key);
         }
     }
 

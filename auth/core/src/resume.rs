@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! "dmr1." base64url(ver u8=1 | kid u8 | epoch u32 | nonce[12] | AES-256-GCM(claims))
-//! claims = flags u8 | app u32 | iat u32 | caps u16 | names, as in a token
+//! claims = flags u8 | app u32 | iat u32 | caps u16 | kid u8 | epoch u32 | names, as in a token
 //! ```
 
 use std::fmt;
@@ -30,7 +30,7 @@ const PREFIX: &str = "dmr1.";
 const DOMAIN: &[u8] = b"dm-resume-v1\0";
 const VERSION: u8 = 1;
 const HEAD_BYTES: usize = 6;
-const FIXED_BYTES: usize = 11;
+const FIXED_BYTES: usize = 16;
 const TAG_BYTES: usize = 16;
 const RAW_BYTES_MAX: usize = HEAD_BYTES + NONCE_BYTES + FIXED_BYTES + NAMES_BYTES_MAX + TAG_BYTES;
 const _: () = assert!(PREFIX.len() + RAW_BYTES_MAX.div_ceil(3) * 4 <= TOKEN_BYTES_MAX);
@@ -45,6 +45,10 @@ pub struct Claims {
     /// a later time would let a viewer pass who logged in just before the link heard of the kick.
     /// Seconds since 1970.
     pub iat_s: u32,
+    /// Master and epoch of that token: when they are void, so is everything that came of them.
+    pub kid: u8,
+    /// See [`Claims::kid`].
+    pub epoch: u32,
     /// Bits of [`crate::token::flag`].
     pub flags: u8,
     /// Bits of [`crate::token::cap`].
@@ -180,6 +184,8 @@ pub fn seal(claims: &Claims, key: &Key, nonce: [u8; NONCE_BYTES]) -> String {
     plain.extend_from_slice(&claims.app.0.to_be_bytes());
     plain.extend_from_slice(&claims.iat_s.to_be_bytes());
     plain.extend_from_slice(&claims.caps.to_be_bytes());
+    plain.push(claims.kid);
+    plain.extend_from_slice(&claims.epoch.to_be_bytes());
     wire::push_names(&mut plain, &claims.account, claims.device.as_ref(), &claims.rooms);
 
     let mut raw = Vec::with_capacity(RAW_BYTES_MAX);
@@ -212,8 +218,10 @@ pub fn open(
     if now_s > end_s {
         return Err(ResumeRefusal::Expired { ago_s: now_s - end_s });
     }
-    if revocations.is_void(kid, epoch) {
-        return Err(ResumeRefusal::Void { epoch, kid });
+    for (kid, epoch) in [(kid, epoch), (claims.kid, claims.epoch)] {
+        if revocations.is_void(kid, epoch) {
+            return Err(ResumeRefusal::Void { epoch, kid });
+        }
     }
     let issued = Wall(iat_s * 1000);
     if revocations.is_kicked(claims.app, &claims.rooms, &claims.account, issued) {
@@ -252,10 +260,14 @@ fn parse(plain: &[u8]) -> Result<Claims, Damaged> {
     let app = AppId(u32::from_be_bytes(*reader.array()?));
     let iat_s = u32::from_be_bytes(*reader.array()?);
     let caps = u16::from_be_bytes(*reader.array()?);
+    let [kid] = *reader.array()?;
+    let epoch = u32::from_be_bytes(*reader.array()?);
     let names = reader.names()?;
     Ok(Claims {
         app,
         iat_s,
+        kid,
+        epoch,
         flags,
         caps,
         account: names.account(),

@@ -46,6 +46,19 @@ fn it_lives_ten_minutes_across_the_end_of_its_epoch() {
 }
 
 #[test]
+fn what_came_of_a_void_master_is_void_whatever_sealed_it() {
+    let mut revocations = Revocations::new(1);
+    let text = sealed(&Claims { kid: 2, epoch: EPOCH - 1, ..claims() });
+    assert!(open(&text, &keys("01"), &revocations, at(IAT_S)).is_ok());
+
+    let void = Fact::Revoked { kid: 2, from_epoch: EPOCH - 1, to_epoch: EPOCH - 1 };
+    revocations.handle(&void, at(IAT_S));
+
+    let refusal = open(&text, &keys("01"), &revocations, at(IAT_S)).unwrap_err();
+    assert_eq!(refusal, ResumeRefusal::Void { epoch: EPOCH - 1, kid: 2 });
+}
+
+#[test]
 fn a_kick_and_a_void_epoch_refuse() {
     let mut revocations = Revocations::new(1);
     let kick = Fact::Kick {
@@ -168,6 +181,8 @@ fn keys(byte: &str) -> LinkKeyring {
 
 fn claims() -> Claims {
     Claims {
+        kid: 0,
+        epoch: EPOCH,
         app: AppId(1),
         iat_s: IAT_S,
         flags: flag::MAY_SEND | flag::MODERATOR,

@@ -81,6 +81,22 @@ async fn a_link_s_keys_do_not_mint_for_another_address() {
 }
 
 #[tokio::test]
+async fn a_link_gets_no_keys_of_other_hosts_and_units() {
+    let world = World::start().await;
+    world.ready().await;
+    let ask = |unit, address: &str| {
+        let addresses = vec![ADDRESS.to_owned(), address.to_owned()];
+        let request = world.client.post(world.url("/v1/keys/link"));
+        let request = request.json(&LinkKeysRequest { node: LINK, unit: UnitId(unit), addresses });
+        request.header("x-barrage-node", LINK.0).bearer_auth(secret(LINK)).send()
+    };
+
+    check(ask(1, "link-08.example:443").await.unwrap(), 403, "other_address").await;
+    check(ask(2, "link-07.example:8443").await.unwrap(), 403, "other_unit").await;
+    assert_eq!(ask(1, "link-07.example:8443").await.unwrap().status(), StatusCode::OK);
+}
+
+#[tokio::test]
 async fn who_may_not_have_keys_is_told_why() {
     let world = World::start().await;
     world.ready().await;
@@ -107,15 +123,15 @@ async fn a_request_that_is_none_is_refused() {
         let request = request.header("content-type", "application/json");
         request.header("x-barrage-node", LINK.0).bearer_auth(secret(LINK)).send()
     };
-    let addresses = |count: usize, bytes: usize| {
-        let addresses = vec!["a".repeat(bytes); count];
+    let addresses = |count: usize, address: &str| {
+        let addresses = vec![address.to_owned(); count];
         serde_json::to_string(&LinkKeysRequest { node: LINK, unit: UnitId(1), addresses }).unwrap()
     };
 
     check(post("{".to_owned()).await.unwrap(), 400, "bad_request").await;
-    check(post(addresses(65, 10)).await.unwrap(), 400, "bad_request").await;
-    check(post(addresses(1, 261)).await.unwrap(), 400, "bad_request").await;
-    assert_eq!(post(addresses(64, 260)).await.unwrap().status(), StatusCode::OK);
+    check(post(addresses(65, ADDRESS)).await.unwrap(), 400, "bad_request").await;
+    check(post(addresses(1, &"a".repeat(261))).await.unwrap(), 400, "bad_request").await;
+    assert_eq!(post(addresses(64, ADDRESS)).await.unwrap().status(), StatusCode::OK);
 }
 
 #[tokio::test]
@@ -208,7 +224,7 @@ async fn a_bus_that_comes_late_or_loses_what_it_took_gets_the_epochs_in_the_end(
     bus.set(Fault::Silent);
     let world = World::start_on(clock, Arc::<FaultyBus>::clone(&bus)).await;
     world.failing_with("the bus does not answer").await;
-    check(world.link_keys(LINK, LINK).await, 503, "no_epoch").await;
+    check(world.link_keys(LINK, LINK).await, 503, "behind").await;
 
     bus.set(Fault::Lossy);
     world.failing_with("epochs are known for 0 s only").await;
@@ -238,7 +254,9 @@ async fn what_cannot_be_kept_is_refused_at_the_start() {
     .await;
     let short_secret = bind(|_, parts| {
         let secret = Secret::new("short".to_owned());
-        parts.nodes = [NodeSecret { node: LINK, role: NodeRole::Link, secret }].into();
+        let (unit, hosts) = (UnitId(1), Vec::new());
+        let node = NodeSecret { node: LINK, role: NodeRole::Link, secret, unit, hosts };
+        parts.nodes = [node].into();
     })
     .await;
 

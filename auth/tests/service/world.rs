@@ -118,7 +118,13 @@ impl World {
     }
 
     pub(crate) fn parts(&self) -> Parts {
-        let node = |node, role| NodeSecret { node, role, secret: Secret::new(secret(node)) };
+        let node = |node, role| NodeSecret {
+            node,
+            role,
+            secret: Secret::new(secret(node)),
+            unit: UnitId(1),
+            hosts: vec![format!("link-{:02}.example", node.0)],
+        };
         let app: App = serde_json::from_str(r#"{"id": 1}"#).unwrap();
         Parts {
             clock: self.clock.clone(),

@@ -417,7 +417,13 @@ fn nodes() -> Arc<[NodeSecret]> {
         _ => NodeRole::Link,
     };
     (1..=10)
-        .map(|it| NodeSecret { node: NodeId(it), role: role(it), secret: secret(NodeId(it)) })
+        .map(|it| NodeSecret {
+            node: NodeId(it),
+            role: role(it),
+            secret: secret(NodeId(it)),
+            unit: UnitId(1),
+            hosts: vec![format!("link-{it}.example")],
+        })
         .collect()
 }
 

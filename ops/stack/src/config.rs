@@ -1,5 +1,6 @@
 //! The whole system's configuration: one section for each service.
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -163,6 +164,12 @@ impl Config {
         }
         self.node.retain(|it| it.node != identity::LINK && it.node != identity::GSLB);
         self.node.extend(identity.nodes());
+        let hosts: BTreeSet<String> =
+            self.link.listeners.iter().map(|it| it.host.clone()).collect();
+        for node in self.node.iter_mut().filter(|it| it.node == identity::LINK) {
+            node.unit = self.link.unit;
+            node.hosts = hosts.iter().cloned().collect();
+        }
         self.auth.data = self.data.join("auth");
         if self.auth.seal.is_empty() {
             self.auth.seal = Secret::new(identity.seal.clone());

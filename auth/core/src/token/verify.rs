@@ -237,6 +237,12 @@ impl TokenRefusal {
 pub struct Verified<'a>(&'a Parts<'a>);
 
 impl Verified<'_> {
+    /// Which key signed it.
+    #[must_use]
+    pub const fn selector(&self) -> Selector {
+        self.0.selector
+    }
+
     /// Copies what the token says, for whoever keeps it.
     #[must_use]
     pub fn claims(&self) -> Claims {
