@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use kit::private;
 use proto::address::Address;
 use proto::id::RoomId;
 use serde::{Deserialize, Serialize};
@@ -36,17 +37,18 @@ impl RunFile {
             operator_key: stack.identity().operator_key.clone(),
             links: link.iter().map(Address::authority).collect(),
         };
-        stack::identity::write_private(&path(data), &serde_json::to_vec_pretty(&run)?)
+        let path = path(data);
+        private::write(&path, &serde_json::to_vec_pretty(&run)?)
+            .with_context(|| format!("cannot write {}", path.display()))
     }
 
     /// Reads it; the error says what to do.
     pub(crate) fn read(data: &Path) -> anyhow::Result<Self> {
         let path = path(data);
-        let bytes = std::fs::read(&path).with_context(|| {
-            format!(
-                "cannot read {}: is `barrage up` running, with the same --data?",
-                path.display()
-            )
+        let read =
+            private::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let bytes = read.with_context(|| {
+            format!("no {}: is `barrage up` running, with the same --data?", path.display())
         })?;
         serde_json::from_slice(&bytes).with_context(|| format!("{} is damaged", path.display()))
     }

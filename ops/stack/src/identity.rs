@@ -1,15 +1,13 @@
 //! The demonstration's own app and node secrets, drawn once and kept in the data folder.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use auth_core::app::{App, TicketAlg, TicketKey};
 use auth_core::node::{NodeRole, NodeSecret};
 use auth_core::secret::Secret;
-use proto::id::{AppId, NodeId};
+use kit::private;
+use proto::id::{AppId, NodeId, UnitId};
 use proto::policy::Policy;
 use serde::{Deserialize, Serialize};
 
@@ -51,20 +49,21 @@ impl Identity {
     /// Reads the identity of `data`, or draws one and writes it there.
     ///
     /// # Errors
-    /// When the folder cannot be read or written, or the operating system gives no randomness.
+    /// When the file cannot be read or written or is open to others, or when the operating system
+    /// gives no randomness.
     pub fn load_or_create(data: &Path) -> anyhow::Result<Self> {
         let path = data.join("identity.json");
-        let mut identity: Self = match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes)
+        let read =
+            private::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let mut identity: Self = match read {
+            Some(bytes) => serde_json::from_slice(&bytes)
                 .with_context(|| format!("{} is damaged: remove it", path.display()))?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::draw()?,
-            Err(error) => {
-                return Err(error).with_context(|| format!("cannot read {}", path.display()));
-            }
+            None => Self::draw()?,
         };
         if identity.operator_key.is_empty() || identity.seal.is_empty() {
             (identity.operator_key, identity.seal) = (text()?, text()?);
-            write_private(&path, &serde_json::to_vec_pretty(&identity)?)?;
+            private::write(&path, &serde_json::to_vec_pretty(&identity)?)
+                .with_context(|| format!("cannot write {}", path.display()))?;
         }
         Ok(identity)
     }
@@ -86,10 +85,16 @@ impl Identity {
     /// The secrets of the nodes that need one.
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeSecret> {
-        let secret = |text: &str| Secret::new(text.to_owned());
+        let node = |node, role, secret: &str| NodeSecret {
+            node,
+            role,
+            secret: Secret::new(secret.to_owned()),
+            unit: UnitId::default(),
+            hosts: Vec::new(),
+        };
         vec![
-            NodeSecret { node: LINK, role: NodeRole::Link, secret: secret(&self.link_secret) },
-            NodeSecret { node: GSLB, role: NodeRole::Gslb, secret: secret(&self.gslb_secret) },
+            node(LINK, NodeRole::Link, &self.link_secret),
+            node(GSLB, NodeRole::Gslb, &self.gslb_secret),
         ]
     }
 
@@ -110,22 +115,9 @@ fn text() -> anyhow::Result<String> {
     Ok(hex::encode(kit::seed::random_bytes::<32>()?))
 }
 
-/// Writes a file that only its owner can read; an older one is replaced at once.
-///
-/// # Errors
-/// When the folder cannot be written.
-pub fn write_private(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let fresh = path.with_extension("new");
-    let name = || format!("cannot write {}", path.display());
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    let mut file = options.open(&fresh).with_context(name)?;
-    file.write_all(bytes).and_then(|()| file.sync_all()).with_context(name)?;
-    fs::rename(&fresh, path).with_context(name)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
@@ -134,7 +126,7 @@ mod tests {
     fn what_an_earlier_release_did_not_draw_is_added_once() {
         let data = tempfile::tempdir().unwrap();
         let old = r#"{"ticket_key": "t", "api_key": "a", "link_secret": "l", "gslb_secret": "g"}"#;
-        fs::write(data.path().join("identity.json"), old).unwrap();
+        private::write(&data.path().join("identity.json"), old.as_bytes()).unwrap();
 
         let first = Identity::load_or_create(data.path()).unwrap();
         let second = Identity::load_or_create(data.path()).unwrap();
@@ -155,5 +147,17 @@ mod tests {
         assert_ne!(first.ticket_key, first.api_key);
         let mode = fs::metadata(data.path().join("identity.json")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn an_identity_that_is_open_to_others_is_not_used() {
+        let data = tempfile::tempdir().unwrap();
+        Identity::load_or_create(data.path()).unwrap();
+        let path = data.path().join("identity.json");
+        fs::set_permissions(path, Permissions::from_mode(0o644)).unwrap();
+
+        let refused = format!("{:#}", Identity::load_or_create(data.path()).unwrap_err());
+
+        assert!(refused.contains("its mode is 644, not 600"), "{refused}");
     }
 }
