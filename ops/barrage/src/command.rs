@@ -7,6 +7,7 @@ mod plain;
 pub(crate) mod replay;
 pub(crate) mod role;
 pub(crate) mod say;
+mod secret;
 pub(crate) mod simulate;
 pub(crate) mod token;
 pub(crate) mod up;

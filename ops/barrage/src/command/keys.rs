@@ -25,7 +25,10 @@ pub(crate) struct Keys {
 enum KeysCommand {
     /// Show the epochs, their masters' numbers, and how long logins go on; nothing secret
     Show(epochs::Show),
-    /// Add a master key, which mints from the next epoch on; no login fails
+    /// Add a master key, which mints in every epoch that begins at least half an epoch from now
+    ///
+    /// No login fails. It mints from the next epoch on, and in the second half of an epoch from the
+    /// one after.
     ///
     /// Call the service that draws the epochs; `show` says whether it does. Another one reads the
     /// new file within a second where they share the folder; where each has its own, copy

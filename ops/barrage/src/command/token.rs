@@ -24,8 +24,9 @@ pub(crate) struct Token {
 enum TokenCommand {
     /// Mint a token for tests
     ///
-    /// Its key comes from --master and --random, or from a running auth service together with the
-    /// sealed file of masters, which only operators can read.
+    /// Its key comes from --random and a master key, which is never an argument: it is in
+    /// BARRAGE_TOKEN_MASTER or --master-file. Or it comes from a running auth service together with
+    /// the sealed file of masters, which only operators can read.
     Mint(Mint),
     /// Lay a token open, and say in one line whether it is valid
     Verify(Given),

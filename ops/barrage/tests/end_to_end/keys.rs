@@ -3,10 +3,19 @@
 use std::path::Path;
 use std::process::Output;
 
+use auth::MastersFile;
+use auth_core::secret::Secret;
+use proto::address::Transport;
+use proto::close::CloseCode;
+use proto::frame::{Credential, Downlink};
+use sdk::raw;
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::process::Command;
 
+use crate::get::get;
 use crate::process::{Up, barrage, complained, run, said, until};
+use crate::site::STEP_MAX;
 
 /// A running system without viewers.
 struct Site {
@@ -16,8 +25,12 @@ struct Site {
 
 impl Site {
     async fn start() -> Self {
+        Self::start_with(&mut barrage(["up", "--crowd", "0"])).await
+    }
+
+    async fn start_with(up: &mut Command) -> Self {
         let dir = TempDir::new().unwrap();
-        let up = Up::start(dir.path(), &["--crowd", "0"]).await;
+        let up = Up::start_with(up, dir.path()).await;
         let site = Self { dir, up };
         until("the epochs", async || site.keys(&["show"]).await.status.success().then_some(()))
             .await;
@@ -130,7 +143,7 @@ async fn sdk_rules_come_from_a_file() {
 }
 
 #[tokio::test]
-async fn the_key_comes_from_the_environment_a_file_or_the_data_folder() {
+async fn a_key_that_is_given_goes_only_to_the_service_that_is_named() {
     let site = Site::start().await;
     let ca = site.write("ca.pem", site.json("run.json")["ca_pem"].as_str().unwrap());
     let key = site.json("run.json")["operator_key"].as_str().unwrap().to_owned();
@@ -147,6 +160,11 @@ async fn the_key_comes_from_the_environment_a_file_or_the_data_folder() {
     set_mode(Path::new(&key_file), 0o644);
     let open = run(barrage(elsewhere).args(["--key-file", &key_file])).await;
     check_fails(&open, "its mode is 644, not 600");
+    // What a folder names gets the folder's own key.
+    let mut show = barrage(["keys", "show", "--data"]);
+    let ours = run(show.arg(site.dir.path()).env("BARRAGE_OPERATOR_KEY", "wrong")).await;
+    assert!(ours.status.success(), "{ours:?}");
+    check_fails(&site.keys(&["show", "--key-file", &key_file]).await, "--url <URL>");
 }
 
 #[tokio::test]
@@ -168,6 +186,57 @@ async fn nothing_secret_is_printed() {
         let printed = format!("{}{}", said(&output), complained(&output));
         assert!(output.status.success(), "{output:?}");
         assert!(secrets.iter().all(|it| !printed.contains(it)), "{command} {args:?}");
+    }
+}
+
+/// A viewer who speaks, a token that is refused, a rotation: all with the finest log that operators
+/// are told to use. Nothing that `up` prints is meant to hold a key; `run.json` is, and does.
+#[tokio::test]
+async fn no_key_is_logged_or_measured() {
+    let mut up = barrage(["up", "--crowd", "2"]);
+    let site = Site::start_with(up.env("BARRAGE_LOG__FILTER", "debug")).await;
+    let said_so = site.call("say", &["hello"]).await;
+    assert!(said_so.status.success(), "{said_so:?}");
+    let token = splice(&site.mint(&[]).await, &site.mint(&["--account", "somebodz"]).await);
+    assert_eq!(refusal(&site, &token).await, CloseCode::TokenInvalid);
+    let rotated = site.keys(&["rotate"]).await;
+    assert!(rotated.status.success(), "{rotated:?}");
+
+    let metrics = get(site.up.url("metrics"), "/metrics").await;
+    let identity = site.json("identity.json");
+    let run_file = site.json("run.json").to_string();
+    let mut secrets: Vec<(String, String)> = fields(&identity);
+    let seal = Secret::new(identity["seal"].as_str().unwrap().to_owned());
+    let masters = MastersFile::new(&site.dir.path().join("auth"), &seal).unwrap().read().unwrap();
+    secrets.extend(masters.into_iter().map(|it| (format!("master {}", it.kid), it.key)));
+    secrets.push(("token".to_owned(), token));
+    let written = site.up.transcript().await + std::str::from_utf8(&metrics.body).unwrap();
+
+    assert_eq!(secrets.len(), 9, "six of the identity, two masters, the token");
+    assert!(written.contains(" DEBUG ") && written.contains("# TYPE link_logins_total"));
+    assert!(run_file.contains(identity["ticket_key"].as_str().unwrap()));
+    for (name, secret) in secrets {
+        let line = written.lines().find(|it| it.contains(&secret));
+        assert!(secret.len() >= 64 && line.is_none(), "{name}: {line:?}");
+    }
+}
+
+/// The fields of an object, all of them text.
+fn fields(object: &Value) -> Vec<(String, String)> {
+    let fields = object.as_object().unwrap().iter();
+    fields.map(|(name, it)| (name.clone(), it.as_str().unwrap().to_owned())).collect()
+}
+
+/// Why the link refuses a token.
+async fn refusal(site: &Site, token: &str) -> CloseCode {
+    let mut raw = raw::connect(&site.up.link(Transport::Tcp), None, STEP_MAX).await.unwrap();
+    raw.login(Credential::Token(token.to_owned()), None, Vec::new()).await.unwrap();
+    loop {
+        match raw.recv().await.unwrap() {
+            Downlink::Welcome(_) => {}
+            Downlink::Refused(refused) => return refused.code,
+            other => panic!("{other:?}"),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use kit::clock::Clock;
+use proto::address::{Address, Transport};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
@@ -38,10 +39,15 @@ pub(crate) struct Ended {
 impl Up {
     /// Starts it with its files in `data`, and waits for its addresses.
     pub(crate) async fn start(data: &Path, args: &[&str]) -> Self {
+        Self::start_with(barrage(["up"]).args(args), data).await
+    }
+
+    /// As [`start`](Self::start), with the whole command.
+    pub(crate) async fn start_with(command: &mut Command, data: &Path) -> Self {
         let complaints = data.join("complaints.txt");
-        let mut child = barrage(["up", "--json", "--data"])
+        let mut child = command
+            .args(["--json", "--data"])
             .arg(data)
-            .args(args)
             .stdout(Stdio::piped())
             .stderr(File::create(&complaints).unwrap())
             .spawn()
@@ -55,6 +61,25 @@ impl Up {
     /// `enter`, `origin`, `api` or `metrics`.
     pub(crate) fn url(&self, name: &str) -> &str {
         self.addrs[name].as_str().unwrap()
+    }
+
+    /// The link's address for this transport.
+    pub(crate) fn link(&self, transport: Transport) -> Address {
+        let links: Vec<Address> = serde_json::from_value(self.addrs["link"].clone()).unwrap();
+        links.into_iter().find(|it| it.transport == transport).unwrap()
+    }
+
+    /// Ends it well, and gives everything it said and complained about, log lines too.
+    pub(crate) async fn transcript(mut self) -> String {
+        let pid = self.child.id().unwrap().to_string();
+        assert!(run(Command::new("kill").arg(pid)).await.status.success());
+        let mut written = self.addrs.to_string();
+        while let Some(line) = self.line().await {
+            written.push_str(&line.to_string());
+        }
+        let status = timeout(WAIT_MAX, self.child.wait()).await.unwrap().unwrap();
+        assert!(status.success(), "{status}");
+        written + &fs::read_to_string(&self.complaints).unwrap()
     }
 
     /// Waits until it ends by itself.

@@ -1,8 +1,11 @@
 //! `barrage token`: what is minted verifies, and what does not is explained.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 
 use serde_json::Value;
+use tokio::process::Command;
 
 use crate::process::{barrage, complained, run, said, workspace};
 
@@ -20,16 +23,17 @@ impl Vector {
         self.0[name].as_str().unwrap()
     }
 
-    /// The keys of the vector, `late_s` seconds after it was minted.
-    fn keys(&self, late_s: u64) -> Vec<String> {
+    /// `barrage token` with the keys of the vector, `late_s` seconds after it was minted.
+    fn token(&self, command: &str, address: &str, late_s: u64) -> Command {
         let at = self.0["iat"].as_u64().unwrap() + late_s;
-        let keys = ["--master", self.text("master"), "--random", self.text("random")];
-        let place = ["--address", self.text("address"), "--at", &at.to_string()];
-        [keys, place].concat().into_iter().map(str::to_owned).collect()
+        let mut token = barrage(["token", command, "--random", self.text("random")]);
+        token.args(["--address", address, "--at", &at.to_string()]);
+        token.env("BARRAGE_TOKEN_MASTER", self.text("master"));
+        token
     }
 
     async fn verify(&self, late_s: u64, args: &[&str]) -> Output {
-        run(barrage(["token", "verify"]).args(self.keys(late_s)).args(args)).await
+        run(self.token("verify", self.text("address"), late_s).args(args)).await
     }
 }
 
@@ -62,9 +66,8 @@ async fn what_is_minted_verifies_with_every_algorithm() {
     let vector = Vector::read();
 
     for alg in ["1", "2", "3"] {
-        let mut mint =
-            barrage(["token", "mint", "--account", "alice", "--room", "r", "--alg", alg]);
-        let minted = run(mint.args(vector.keys(0))).await;
+        let mut mint = vector.token("mint", vector.text("address"), 0);
+        let minted = run(mint.args(["--account", "alice", "--room", "r", "--alg", alg])).await;
         let token = said(&minted);
         assert!(token.starts_with("dm1."), "{minted:?}");
 
@@ -91,9 +94,7 @@ async fn every_refusal_is_explained_with_its_code() {
     check_refused(&vector.verify(0, &[&text[..text.len() - 1]]).await, 3013);
     check_refused(&vector.verify(0, &["dm1."]).await, 3013);
     check_refused(&vector.verify(0, &["not a token"]).await, 3013);
-    let elsewhere = ["--master", vector.text("master"), "--random", vector.text("random")];
-    let place = ["--address", "link-08.example:443", "--at", "1785000030"];
-    let output = run(barrage(["token", "verify"]).args(elsewhere).args(place).arg(text)).await;
+    let output = run(vector.token("verify", "link-08.example:443", 0).arg(text)).await;
     // Masters have keys for every address; a link has none for another's, and says 3013.
     check_refused(&output, 3010);
 }
@@ -101,13 +102,33 @@ async fn every_refusal_is_explained_with_its_code() {
 #[tokio::test]
 async fn keys_that_are_none_are_refused() {
     let vector = Vector::read();
-    let random = vector.text("random");
-    let args = ["--master", "00", "--random", random, "--address", "a:1"];
+    let mut mint = vector.token("mint", "a:1", 0);
 
-    let output = run(barrage(["token", "mint"]).args(args)).await;
+    check_fails(&run(mint.env("BARRAGE_TOKEN_MASTER", "00")).await, "not 32 bytes in hexadecimal");
+    check_fails(&run(mint.env_remove("BARRAGE_TOKEN_MASTER")).await, "set BARRAGE_TOKEN_MASTER");
+}
 
-    assert_eq!(output.status.code(), Some(2));
-    assert!(complained(&output).contains("not 32 bytes in hexadecimal"), "{output:?}");
+#[tokio::test]
+async fn the_master_key_can_be_in_a_file_for_its_owner_alone() {
+    let vector = Vector::read();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("master");
+    kit::private::write(&file, format!("{}\n", vector.text("master")).as_bytes()).unwrap();
+    let mut verify = vector.token("verify", vector.text("address"), 0);
+    verify.env_remove("BARRAGE_TOKEN_MASTER").arg(vector.text("text"));
+    verify.arg("--master-file").arg(&file);
+
+    let valid = run(&mut verify).await;
+    std::fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+    let refused = run(&mut verify).await;
+
+    assert!(valid.status.success(), "{valid:?}");
+    check_fails(&refused, "its mode is 644, not 600");
+}
+
+fn check_fails(output: &Output, why: &str) {
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(complained(output).contains(why), "{output:?}");
 }
 
 fn check_refused(output: &Output, code: u16) {

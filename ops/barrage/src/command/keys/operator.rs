@@ -12,9 +12,10 @@ use reqwest::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::command::secret;
 use crate::run_file::RunFile;
 
-/// Where the key is looked for: never on the command line, which other users of a machine can see.
+/// Where the key of a service that is named with `--url` is looked for.
 const KEY_VARIABLE: &str = "BARRAGE_OPERATOR_KEY";
 /// Time for one call.
 const CALL_MAX: Duration = Duration::from_secs(10);
@@ -23,11 +24,12 @@ const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Which auth service to call.
 ///
-/// The operator key of a running `up` is found in its data folder. For another service, set
+/// The address and the operator key of a running `up` are found in its data folder, and belong
+/// together: whoever wrote the one wrote the other. For a service that `--url` names, set
 /// `BARRAGE_OPERATOR_KEY`, or name a file with `--key-file`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Target {
-    /// Data folder of a running `barrage up`
+    /// Data folder of a running `barrage up`, which holds its address and its key
     #[arg(long, value_name = "DIR", default_value = stack::DATA, conflicts_with = "url")]
     pub(crate) data: PathBuf,
     /// Another auth service, such as https://auth.example:8003; its key comes from
@@ -37,8 +39,8 @@ pub(crate) struct Target {
     /// The authority that signed that service's certificate, PEM
     #[arg(long, value_name = "FILE", requires = "url")]
     pub(crate) ca: Option<PathBuf>,
-    /// File with an operator key in it, mode 600
-    #[arg(long, value_name = "FILE")]
+    /// With --url: file with an operator key in it, mode 600
+    #[arg(long, value_name = "FILE", requires = "url")]
     pub(crate) key_file: Option<PathBuf>,
 }
 
@@ -52,19 +54,20 @@ pub(crate) struct Operator {
 impl Operator {
     /// Finds the service and the key.
     pub(crate) fn find(target: &Target) -> anyhow::Result<Self> {
-        let given = given_key(target)?;
         let (base, ca_pem, key) = match (&target.url, &target.ca) {
             (Some(url), Some(ca)) => {
                 let ca_pem = std::fs::read_to_string(ca)
                     .with_context(|| format!("cannot read {}", ca.display()))?;
-                let key = given.with_context(|| {
+                let key = secret::given(target.key_file.as_deref(), KEY_VARIABLE)?;
+                let key = key.with_context(|| {
                     format!("no operator key: set {KEY_VARIABLE}, or name a file with --key-file")
                 })?;
                 (url.clone(), ca_pem, key)
             }
             _ => {
+                // The address may be anybody's who can write here: no other key may go to it.
                 let run = RunFile::read(&target.data)?;
-                (run.auth, run.ca_pem, given.unwrap_or_else(|| Secret::new(run.operator_key)))
+                (run.auth, run.ca_pem, Secret::new(run.operator_key))
             }
         };
         ensure!(base.starts_with("https://"), "{base} does not begin with https://");
@@ -132,15 +135,4 @@ impl Operator {
             Err(_) => bail!("refused: status {status}"),
         }
     }
-}
-
-fn given_key(target: &Target) -> anyhow::Result<Option<Secret>> {
-    if let Some(path) = &target.key_file {
-        let name = || format!("cannot use {}", path.display());
-        let bytes = kit::private::read(path).with_context(name)?.with_context(name)?;
-        let text = String::from_utf8(bytes).with_context(name)?;
-        return Ok(Some(Secret::new(text.trim().to_owned())));
-    }
-    let variable = std::env::var(KEY_VARIABLE).ok().filter(|it| !it.is_empty());
-    Ok(variable.map(Secret::new))
 }

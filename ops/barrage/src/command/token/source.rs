@@ -1,5 +1,7 @@
 //! Where the keys of tokens come from: given ones, or those of a running auth service.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, anyhow, ensure};
 use auth::state::{PolicyState, State};
 use auth_core::derive::LinkId;
@@ -7,6 +9,7 @@ use auth_core::keyring::{Keyring, epoch_of};
 use auth_core::link_id;
 use auth_core::policy::Policies;
 use auth_core::revocation::Revocations;
+use auth_core::secret::Secret;
 use auth_core::token::Unverified;
 use clap::Args;
 use kit::clock::Clock;
@@ -17,31 +20,28 @@ use proto::time::Wall;
 
 use crate::command::keys::masters::Place;
 use crate::command::keys::operator::{Operator, Target};
+use crate::command::secret;
 use crate::run_file::RunFile;
+
+/// Where a master key is looked for.
+const MASTER_VARIABLE: &str = "BARRAGE_TOKEN_MASTER";
 
 #[derive(Args, Debug)]
 pub(crate) struct SourceArgs {
-    /// Master key, 32 bytes in hex; without it, the epochs of a running auth service and its file
-    /// of masters
-    #[arg(
-        long,
-        value_name = "HEX",
-        env = "BARRAGE_TOKEN_MASTER",
-        hide_env_values = true,
-        requires = "random",
-        requires = "address"
-    )]
-    master: Option<String>,
-    /// With --master: R of the epoch, 32 bytes in hex
-    #[arg(long, value_name = "HEX", requires = "master")]
+    /// R of the epoch, 32 bytes in hex: the master key then comes from BARRAGE_TOKEN_MASTER or
+    /// --master-file. Without it, the epochs of a running auth service and its file of masters
+    #[arg(long, value_name = "HEX", requires = "address")]
     random: Option<String>,
-    /// With --master: algorithm; 1 HMAC-SHA-256, 2 HMAC-SM3, 3 HMAC-SHA-512/256
+    /// With --random: file with the master key in it, 32 bytes in hex, mode 600
+    #[arg(long, value_name = "FILE", requires = "random")]
+    master_file: Option<PathBuf>,
+    /// With --random: algorithm; 1 HMAC-SHA-256, 2 HMAC-SM3, 3 HMAC-SHA-512/256
     #[arg(long, default_value_t = 1)]
     alg: u8,
-    /// With --master: seconds of an epoch
+    /// With --random: seconds of an epoch
     #[arg(long, default_value_t = 600)]
     interval: u32,
-    /// With --master: number of the master key
+    /// With --random: number of the master key
     #[arg(long, default_value_t = 0)]
     kid: u8,
     /// `host:port` of the link; by default any of a running `up`
@@ -72,11 +72,17 @@ impl Source {
     pub(crate) async fn find(args: &SourceArgs) -> anyhow::Result<Self> {
         let at = args.at.map(|it| Wall(it.saturating_mul(1000)));
         let links = args.address.iter().cloned().collect();
-        match (&args.master, &args.random) {
-            (Some(master), Some(random)) => {
+        match &args.random {
+            Some(random) => {
+                let master = secret::given(args.master_file.as_deref(), MASTER_VARIABLE)?;
+                let master = master.with_context(|| {
+                    format!(
+                        "no master key: set {MASTER_VARIABLE}, or name a file with --master-file"
+                    )
+                })?;
                 let now = at.unwrap_or_else(|| Clock::system().wall());
                 Ok(Self {
-                    keyring: Ok(given(args, master, random, now)?),
+                    keyring: Ok(given(args, &master, random, now)?),
                     interval_s: args.interval,
                     revocations: Revocations::new(1),
                     links,
@@ -84,7 +90,7 @@ impl Source {
                     operator: None,
                 })
             }
-            _ => Self::ask(args, links, at).await,
+            None => Self::ask(args, links, at).await,
         }
     }
 
@@ -150,9 +156,9 @@ impl Source {
 }
 
 /// A keyring of the one epoch that the given keys are of.
-fn given(args: &SourceArgs, master: &str, random: &str, now: Wall) -> anyhow::Result<Keyring> {
+fn given(args: &SourceArgs, master: &Secret, random: &str, now: Wall) -> anyhow::Result<Keyring> {
     ensure!(args.interval > 0, "--interval is 0");
-    let master = Master { kid: args.kid, key: master.to_owned() };
+    let master = Master { kid: args.kid, key: master.expose().to_owned() };
     let mut keyring = Keyring::new(&Masters { interval_s: args.interval, masters: vec![master] })?;
     let fact = EpochFact {
         epoch: epoch_of(now, args.interval),
