@@ -21,6 +21,10 @@ pub const PREFIX: &str = "BARRAGE_";
 /// What stands between the levels of a variable's name.
 pub const SEPARATOR: &str = "__";
 
+/// Variables that begin alike and are no configuration: secrets for one command, and where tests
+/// find their tools.
+const OTHERS: [&str; 3] = ["BARRAGE_OPERATOR_KEY", "BARRAGE_TOKEN_MASTER", "BARRAGE_TOOLS"];
+
 /// Why there is no configuration. The text says what to change, and where.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -60,8 +64,8 @@ pub fn load_from<T: DeserializeOwned>(
     if let Some(path) = file {
         sources.push(Source::file(path)?);
     }
-    let mut variables: Vec<_> =
-        variables.into_iter().filter(|(name, _)| name.starts_with(PREFIX)).collect();
+    let is_ours = |name: &str| name.starts_with(PREFIX) && !OTHERS.contains(&name);
+    let mut variables: Vec<_> = variables.into_iter().filter(|(name, _)| is_ours(name)).collect();
     variables.sort();
     sources.extend(variables.iter().map(|(name, text)| Source::variable(name, text)));
     let figment = sources.iter().fold(Figment::new(), Figment::merge);
@@ -177,6 +181,14 @@ mod tests {
         fn default() -> Self {
             Self { sessions_max: 100, drain: false, regions: vec![], app: vec![] }
         }
+    }
+
+    #[test]
+    fn variables_for_commands_and_tests_are_no_configuration() {
+        let config = given("", &[("BARRAGE_OPERATOR_KEY", "x"), ("BARRAGE_TOOLS", "y")]);
+
+        assert!(config.is_ok());
+        assert!(given("", &[("BARRAGE_OPERATOR_KEYS", "x")]).is_err());
     }
 
     #[test]
