@@ -228,9 +228,11 @@ impl Config {
                 "{} on {listen} would be readable by others; set plain_anywhere to allow it",
                 transport.name()
             );
+            // Browsers have no exporter, and WebSocket clients do as browsers do.
+            let binds = matches!(transport, Transport::Tls | Transport::National);
             ensure!(
-                listener.is_tls() || listener.binder == Binder::None,
-                "{} on {listen} has no channel to bind to",
+                binds || listener.binder == Binder::None,
+                "clients of {} on {listen} cannot bind their logins: set binder = \"none\"",
                 transport.name()
             );
         }
@@ -250,6 +252,18 @@ mod tests {
     #[test]
     fn the_defaults_pass() {
         Config::default().check().unwrap();
+    }
+
+    #[test]
+    fn nobody_is_asked_for_a_binder_who_cannot_give_one() {
+        let mut config = Config::default();
+        config.listeners[0].transport = Transport::Wss;
+        config.listeners[0].binder = Binder::Required;
+
+        assert!(config.check().unwrap_err().to_string().contains("binder"));
+
+        config.listeners[0].transport = Transport::Tls;
+        config.check().unwrap();
     }
 
     #[test]

@@ -215,6 +215,21 @@ fn an_old_sdk_is_warned_and_a_too_old_one_is_not_served() {
 }
 
 #[test]
+fn a_refused_refresh_ends_the_session_only_for_good() {
+    let refused = |code| {
+        let mut session = open();
+        session.handle(frame(&Uplink::Refresh { token: "t".to_owned() }), at(1_000));
+        session.poll();
+        session.handle(Input::Denied(Denial { code, retry_after_ms: 500 }), at(1_000));
+        session.is_open()
+    };
+
+    assert!(refused(CloseCode::Unavailable));
+    assert!(refused(CloseCode::TokenExpired));
+    assert!(!refused(CloseCode::Kicked));
+}
+
+#[test]
 fn a_refresh_for_somebody_else_ends_the_session() {
     let mut session = open();
     session.handle(frame(&Uplink::Refresh { token: "t".to_owned() }), at(40_000));

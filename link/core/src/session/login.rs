@@ -93,6 +93,8 @@ impl Session {
     pub(super) fn denied(&mut self, denial: Denial, now: Now) {
         match &self.phase {
             Phase::Entering(_) => self.refuse(denial.code, denial.retry_after_ms, now),
+            // What may go better later costs nobody a session that still lives.
+            Phase::Open(_) if denial.code.comes_back() => {}
             Phase::Open(_) => self.close(denial.code),
             Phase::Hello { .. } | Phase::Login { .. } | Phase::Closed => {}
         }
