@@ -32,7 +32,7 @@ pub(crate) struct Target {
     /// Data folder of a running `barrage up`, which holds its address and its key
     #[arg(long, value_name = "DIR", default_value = stack::DATA, conflicts_with = "url")]
     pub(crate) data: PathBuf,
-    /// Another auth service, such as https://auth.example:8003; its key comes from
+    /// Another auth service, such as `https://auth.example:8003`; its key comes from
     /// BARRAGE_OPERATOR_KEY or --key-file
     #[arg(long, value_name = "URL", requires = "ca")]
     pub(crate) url: Option<String>,
