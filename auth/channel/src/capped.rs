@@ -1,7 +1,8 @@
 //! A TCP stream that gives a bounded number of bytes until its handshake is over.
 //!
 //! rustls holds up to 64 KiB for one handshake message; a client that has not shown who it is gets
-//! less here.
+//! less here. What a client says first may come right behind its handshake, in the same reads: the
+//! bound is no fault until a handshake that is not over asks for more.
 
 use std::io;
 use std::pin::Pin;
@@ -18,18 +19,29 @@ const HANDSHAKE_BYTES_MAX: usize = 16 * 1024;
 #[derive(Debug)]
 pub struct Capped {
     stream: TcpStream,
-    /// Bytes that may still be read; none once the handshake is over.
-    left: Option<usize>,
+    cap: Cap,
+}
+
+/// What may still be read.
+#[derive(Clone, Copy, Debug)]
+enum Cap {
+    /// This many bytes.
+    Left(usize),
+    /// None: who asked for more was told to wait. A handshake that is over ends with that, and one
+    /// that is not asks again.
+    Met,
+    /// Anything: the handshake is over.
+    Lifted,
 }
 
 impl Capped {
     pub(crate) const fn new(stream: TcpStream) -> Self {
-        Self { stream, left: Some(HANDSHAKE_BYTES_MAX) }
+        Self { stream, cap: Cap::Left(HANDSHAKE_BYTES_MAX) }
     }
 
     /// The handshake is over: nothing is counted any more.
     pub(crate) const fn lift(&mut self) {
-        self.left = None;
+        self.cap = Cap::Lifted;
     }
 }
 
@@ -39,18 +51,24 @@ impl AsyncRead for Capped {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let Some(left) = self.left else {
-            return Pin::new(&mut self.stream).poll_read(cx, buffer);
+        let left = match self.cap {
+            Cap::Lifted => return Pin::new(&mut self.stream).poll_read(cx, buffer),
+            Cap::Left(0) => {
+                self.cap = Cap::Met;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            Cap::Left(left) => left,
+            Cap::Met => {
+                let text = format!("a handshake of more than {HANDSHAKE_BYTES_MAX} bytes");
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, text)));
+            }
         };
-        if left == 0 {
-            let text = format!("a handshake of more than {HANDSHAKE_BYTES_MAX} bytes");
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, text)));
-        }
         let mut part = ReadBuf::new(buffer.initialize_unfilled_to(left.min(buffer.remaining())));
         ready!(Pin::new(&mut self.stream).poll_read(cx, &mut part))?;
         let read = part.filled().len();
         buffer.advance(read);
-        self.left = Some(left - read);
+        self.cap = Cap::Left(left - read);
         Poll::Ready(Ok(()))
     }
 }

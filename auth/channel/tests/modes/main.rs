@@ -1,6 +1,7 @@
 //! Both modes over loopback: certificates that change, keys that are pinned, hellos that choose.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod flights;
 mod hellos;
 mod pins;
 mod reload;
