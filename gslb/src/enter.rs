@@ -35,13 +35,13 @@ use crate::config::Config;
 use crate::known::Known;
 use crate::rate::Rate;
 use entrant::{By, Entrant};
-use refusal::Refusal;
 
 pub(crate) use http::router;
+pub use refusal::Refusal;
 
-/// Answers questions.
+/// Answers questions from what is known in this process.
 #[derive(Debug)]
-pub(crate) struct Enter {
+pub struct Answerer {
     config: Config,
     clock: Clock,
     meter: Meter,
@@ -57,12 +57,14 @@ pub(crate) struct Enter {
 }
 
 /// A question, with what the connection says about who asks.
-#[derive(Debug)]
-struct Question<'a> {
-    body: &'a [u8],
-    /// Whose question it is, see [`peer::address`].
-    from: IpAddr,
-    api_key: Option<&'a str>,
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// An [`EnterRequest`] as JSON.
+    pub body: &'a [u8],
+    /// Whose question it is.
+    pub from: IpAddr,
+    /// What a business server shows.
+    pub api_key: Option<&'a str>,
 }
 
 #[derive(Debug)]
@@ -77,7 +79,7 @@ struct Counts {
     by_guest: IntCounter,
 }
 
-impl Enter {
+impl Answerer {
     pub(crate) fn new(
         config: Config,
         apps: &[App],
@@ -99,7 +101,22 @@ impl Enter {
         })
     }
 
-    fn answer(&self, question: &Question<'_>, now: Wall) -> Result<EnterResponse, Refusal> {
+    /// Writes the answer, an [`EnterResponse`] as JSON, behind what `answer` holds.
+    ///
+    /// # Errors
+    /// [`Refusal`]; then nothing was written.
+    pub fn answer(
+        &self,
+        question: &Question<'_>,
+        now: Wall,
+        answer: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
+        let response = self.decide(question, now)?;
+        serde_json::to_writer(answer, &response).expect("an answer is JSON, and a Vec takes it");
+        Ok(())
+    }
+
+    fn decide(&self, question: &Question<'_>, now: Wall) -> Result<EnterResponse, Refusal> {
         let request: EnterRequest =
             serde_json::from_slice(question.body).map_err(|_| Refusal::Malformed)?;
         let key_app = self.admit(question, request.client.ip)?;

@@ -10,11 +10,11 @@
 #![deny(missing_docs)]
 
 pub mod config;
+pub mod enter;
 pub mod table;
 
 mod collector;
 mod control;
-mod enter;
 mod jwks;
 mod known;
 mod masters;

@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use crate::collector::{self, Collector};
 use crate::config::Config;
 use crate::control::{Control, Refused};
-use crate::enter::{Enter, router};
+use crate::enter::{Answerer, router};
 use crate::jwks::Files;
 use crate::known::Known;
 use crate::masters::{Copy, Fetcher, Keeper};
@@ -75,7 +75,7 @@ pub struct Service {
     collector: Option<Collector>,
     collector_addr: Option<SocketAddr>,
     known: Arc<Known>,
-    enter: Arc<Enter>,
+    enter: Arc<Answerer>,
     keeper: Keeper,
     files: Files,
     control: Control,
@@ -115,7 +115,7 @@ impl Service {
         let copy = Copy::new(&config.data, secret);
         let keeper = Keeper::new(fetcher, copy, Arc::clone(&known), clock.clone(), &meter)?;
         let enter =
-            Enter::new(config.clone(), &apps, Arc::clone(&known), clock.clone(), meter.clone())?;
+            Answerer::new(config.clone(), &apps, Arc::clone(&known), clock.clone(), meter.clone())?;
         let part = health.part("gslb.jwks");
         let mut files = Files::new(apps, audience, Arc::clone(&known), clock.clone(), part, &meter);
         files.look().await?;
@@ -153,6 +153,12 @@ impl Service {
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.addr
+    }
+
+    /// Answers without HTTP; there is something to answer while [`Service::run`] runs.
+    #[must_use]
+    pub fn answerer(&self) -> Arc<Answerer> {
+        Arc::clone(&self.enter)
     }
 
     /// Where load reports are received, if this process collects.

@@ -10,6 +10,7 @@ use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, AUTHORIZATION, CACHE_CONTROL,
+    CONTENT_TYPE,
 };
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware;
@@ -18,26 +19,26 @@ use axum::routing::post;
 use kit::meter::list;
 
 use super::refusal::Refusal;
-use super::{Enter, Question, peer};
+use super::{Answerer, Question, peer};
 
 /// Bytes of a question: twice the longest ticket.
 const BODY_BYTES_MAX: usize = 8 * 1024;
 
 /// `POST /v1/enter`, and nothing else.
-pub(crate) fn router(enter: Arc<Enter>) -> Router {
+pub(crate) fn router(enter: Arc<Answerer>) -> Router {
     Router::new()
         .route("/v1/enter", post(ask).options(preflight))
-        .method_not_allowed_fallback(async |State(enter): State<Arc<Enter>>| {
+        .method_not_allowed_fallback(async |State(enter): State<Arc<Answerer>>| {
             enter.refuse(&Refusal::Method)
         })
-        .fallback(async |State(enter): State<Arc<Enter>>| enter.refuse(&Refusal::NotFound))
+        .fallback(async |State(enter): State<Arc<Answerer>>| enter.refuse(&Refusal::NotFound))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(middleware::map_response(to_anyone))
         .with_state(enter)
 }
 
 async fn ask(
-    State(enter): State<Arc<Enter>>,
+    State(enter): State<Arc<Answerer>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
@@ -55,10 +56,12 @@ async fn ask(
         from: peer::address(peer, &headers, enter.config.trusted_hops),
         api_key: authorization.and_then(|it| it.strip_prefix("Bearer ")),
     };
-    match enter.answer(&question, enter.clock.wall()) {
-        Ok(answer) => {
+    let mut answer = Vec::new();
+    match enter.answer(&question, enter.clock.wall(), &mut answer) {
+        Ok(()) => {
+            let json = HeaderValue::from_static("application/json");
             let no_store = HeaderValue::from_static("no-store");
-            ([(CACHE_CONTROL, no_store)], axum::Json(answer)).into_response()
+            ([(CONTENT_TYPE, json), (CACHE_CONTROL, no_store)], answer).into_response()
         }
         Err(refusal) => enter.refuse(&refusal),
     }
@@ -81,7 +84,7 @@ async fn to_anyone(mut response: Response) -> Response {
     response
 }
 
-impl Enter {
+impl Answerer {
     fn refuse(&self, refusal: &Refusal) -> Response {
         self.meter.counter(list::GSLB_REFUSALS_TOTAL, &[refusal.code()]).inc();
         refusal.problem(self.clock.wall()).into_response()

@@ -10,46 +10,67 @@ const RETRY_AFTER_MS: u32 = 1_000;
 
 /// Why `enter` said no.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-pub(crate) enum Refusal {
+pub enum Refusal {
+    /// Not the JSON that it should be.
     #[error("the question is not the JSON that it should be")]
     Malformed,
+    /// More bytes than a question has.
     #[error("the question is too long")]
     TooLarge,
+    /// The device has no name within the grammar.
     #[error("the device's name has 1 to 32 printable characters")]
     Device,
+    /// Not a key of any app.
     #[error("the API key is unknown")]
     ApiKey,
+    /// Only business servers speak for others.
     #[error("only a business server with its API key may name a client's address")]
     ApiKeyMissing,
+    /// A business server speaks for its own app.
     #[error("the ticket is of another app than the API key")]
     OtherApp,
+    /// One address asks too often.
     #[error("too many questions from this address")]
-    RateLimited { retry_after_ms: u32 },
+    RateLimited {
+        /// When to try again.
+        retry_after_ms: u32,
+    },
+    /// The policy, or renewing, asks for one.
     #[error("this room, or renewing, asks for a ticket")]
     TicketRequired,
+    /// The ticket is not good.
     #[error(transparent)]
     Ticket(#[from] TicketRefusal),
+    /// The policy asks for more.
     #[error("the room is for verified accounts")]
     NotVerified,
+    /// The policy keeps minors out.
     #[error("the room is not for minors")]
     MinorsRefused,
+    /// Nothing to renew for.
     #[error("no node under lease has this address")]
     UnknownAddress,
+    /// Masters or the epoch are missing.
     #[error("there are no keys to mint tokens with")]
     NoKeys,
+    /// Kicks may be missing.
     #[error("the latest kicks are not known here")]
     Behind,
+    /// The fleet is full or away, and nobody serves segments.
     #[error("there is neither an address nor a segment base to go to")]
     Nowhere,
+    /// Not a path of ours.
     #[error("there is nothing at this path")]
     NotFound,
+    /// Not a method of that path.
     #[error("this path takes POST")]
     Method,
 }
 
 impl Refusal {
     /// The stable word for programs and metrics.
-    pub(crate) const fn code(&self) -> &'static str {
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
         match self {
             Self::Malformed => "malformed",
             Self::TooLarge => "too_large",
