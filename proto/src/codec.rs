@@ -21,6 +21,7 @@ use crate::envelope::{AcceptedBatch, LinkGauges, ReplyBatch, RoomBatch, UplinkBa
 use crate::frame::{Downlink, Uplink};
 use crate::limits;
 use crate::load::{LoadReport, RegionLoads};
+use crate::quality::BaseGauges;
 use crate::segment::Segment;
 
 type Builder = FlatBufferBuilder<'static>;
@@ -56,6 +57,7 @@ codec! {
     AcceptedBatch: envelope::accepted::write, envelope::accepted::read;
     RoomBatch: envelope::room::write, envelope::room::read;
     LinkGauges: envelope::gauges::write, envelope::gauges::read;
+    BaseGauges: envelope::bases::write, envelope::bases::read;
     LoadReport: load::write_report, load::read_report;
     RegionLoads: load::write_region, load::read_region;
     Segment: segment::write, segment::read;

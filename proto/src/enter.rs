@@ -1,4 +1,6 @@
 //! `POST /v1/enter`: the ticket goes in, addresses and tokens come out. JSON.
+//!
+//! `POST /v1/enter:batch` is the same for many viewers of a business server.
 
 use std::net::IpAddr;
 
@@ -36,12 +38,40 @@ pub struct Client {
     /// The device's name, bound into the token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// Transports it can speak, best first; empty: all but the national one.
+    /// What kind it is: the order of delivery paths depends on it.
+    #[serde(skip_serializing_if = "Class::is_native")]
+    pub class: Class,
+    /// Transports it can speak, best first; empty: all, the national one only for
+    /// [`Class::National`], which has it first in any case.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub transports: Vec<Transport>,
     /// Its address, when a business server asks on its behalf with an API key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ip: Option<IpAddr>,
+}
+
+/// What kind of client asks.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// A program of its own.
+    #[default]
+    Native,
+    /// A web page.
+    Browser,
+    /// A device or a network that cannot take much.
+    Weak,
+    /// On a network where the national suites are asked for.
+    National,
+}
+
+impl Class {
+    /// All of them, in order.
+    pub const ALL: [Self; 4] = [Self::Native, Self::Browser, Self::Weak, Self::National];
+
+    fn is_native(&self) -> bool {
+        *self == Self::Native
+    }
 }
 
 /// The answer. With no addresses the system is full: read the segments and ask again later.
@@ -57,6 +87,48 @@ pub struct EnterResponse {
     pub segments: Vec<Base>,
     /// How to try again.
     pub retry: Retry,
+    /// Without addresses, when to ask again: later the more viewers there was no place for.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retry_after_ms: u32,
+}
+
+/// The question of a business server, for many viewers.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct BatchRequest {
+    /// One for each viewer.
+    pub requests: Vec<EnterRequest>,
+}
+
+/// The answer to a [`BatchRequest`]; what is common to all stands once.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct BatchResponse {
+    /// Now.
+    pub server_ms: Wall,
+    /// Where segments are served.
+    pub segments: Vec<Base>,
+    /// How to try again.
+    pub retry: Retry,
+    /// In the order of the questions.
+    pub answers: Vec<BatchAnswer>,
+}
+
+/// The answer for one viewer of many.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(untagged)]
+pub enum BatchAnswer {
+    /// As in [`EnterResponse`].
+    Offers {
+        /// Where to connect, in this order.
+        addresses: Vec<Offer>,
+        /// Delivery paths in order of preference for this class of client.
+        delivery: Vec<Delivery>,
+        /// Without addresses, when to ask again.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        retry_after_ms: u32,
+    },
+    /// No, and why.
+    Problem(Problem),
 }
 
 /// One address with its token.
@@ -77,6 +149,20 @@ pub enum Delivery {
     Push,
     /// Segments from the CDN.
     Segments,
+    /// Segments from the CDN with a part of what there is.
+    LiteSegments,
+}
+
+impl Delivery {
+    /// The word in JSON and text.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Push => "push",
+            Self::Segments => "segments",
+            Self::LiteSegments => "lite_segments",
+        }
+    }
 }
 
 /// How to try again: wait `base_ms × factor^n`, at most `max_ms`, of it a random share up to `jitter`.
@@ -113,4 +199,8 @@ pub struct Problem {
     /// Now: a client with a wrong clock learns it here.
     #[serde(default)]
     pub server_ms: Wall,
+}
+
+const fn is_zero(ms: &u32) -> bool {
+    *ms == 0
 }

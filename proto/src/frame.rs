@@ -15,6 +15,7 @@ use crate::head::Base;
 use crate::heat::Heat;
 use crate::id::{Cid, DeviceId, Gen, RoomId, Seq, SessionId, SlotNo};
 use crate::item::{Placed, Role, Style};
+use crate::quality::BaseReport;
 use crate::time::Wall;
 use crate::verdict::Verdict;
 
@@ -155,7 +156,7 @@ pub struct Comment {
 }
 
 /// How well segments arrived since the last report.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Segments asked for.
     pub fetches: u32,
@@ -165,6 +166,9 @@ pub struct Report {
     pub missed: u32,
     /// Mean time of a fetch.
     pub fetch_ms: u32,
+    /// The same by base, at most [`crate::limits::BASES_MAX`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bases: Vec<BaseReport>,
 }
 
 /// Server to client.

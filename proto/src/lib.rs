@@ -21,6 +21,7 @@ pub mod keys;
 pub mod limits;
 pub mod load;
 pub mod policy;
+pub mod quality;
 pub mod segment;
 pub mod suite;
 pub mod time;

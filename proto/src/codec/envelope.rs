@@ -1,6 +1,7 @@
 //! Records on the bus. Rooms stand once in a list; entries name their index.
 
 pub(super) mod accepted;
+pub(super) mod bases;
 pub(super) mod gauges;
 pub(super) mod reply;
 pub(super) mod room;

@@ -4278,6 +4278,7 @@ impl<'a> Report<'a> {
   pub const VT_FAILURES: ::flatbuffers::VOffsetT = 6;
   pub const VT_MISSED: ::flatbuffers::VOffsetT = 8;
   pub const VT_FETCH_MS: ::flatbuffers::VOffsetT = 10;
+  pub const VT_BASES: ::flatbuffers::VOffsetT = 12;
 
   #[inline]
   pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
@@ -4286,9 +4287,10 @@ impl<'a> Report<'a> {
   #[allow(unused_mut)]
   pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
     _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
-    args: &'args ReportArgs
+    args: &'args ReportArgs<'args>
   ) -> ::flatbuffers::WIPOffset<Report<'bldr>> {
     let mut builder = ReportBuilder::new(_fbb);
+    if let Some(x) = args.bases { builder.add_bases(x); }
     builder.add_fetch_ms(args.fetch_ms);
     builder.add_missed(args.missed);
     builder.add_failures(args.failures);
@@ -4325,6 +4327,13 @@ impl<'a> Report<'a> {
     // which contains a valid value in this slot
     unsafe { self._tab.get::<u32>(Report::VT_FETCH_MS, Some(0)).unwrap()}
   }
+  #[inline]
+  pub fn bases(&self) -> Option<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<BaseReport<'a>>>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<BaseReport>>>>(Report::VT_BASES, None)}
+  }
 }
 
 impl ::flatbuffers::Verifiable for Report<'_> {
@@ -4337,17 +4346,19 @@ impl ::flatbuffers::Verifiable for Report<'_> {
      .visit_field::<u32>("failures", Self::VT_FAILURES, false)?
      .visit_field::<u32>("missed", Self::VT_MISSED, false)?
      .visit_field::<u32>("fetch_ms", Self::VT_FETCH_MS, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, ::flatbuffers::ForwardsUOffset<BaseReport>>>>("bases", Self::VT_BASES, false)?
      .finish();
     Ok(())
   }
 }
-pub struct ReportArgs {
+pub struct ReportArgs<'a> {
     pub fetches: u32,
     pub failures: u32,
     pub missed: u32,
     pub fetch_ms: u32,
+    pub bases: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<BaseReport<'a>>>>>,
 }
-impl<'a> Default for ReportArgs {
+impl<'a> Default for ReportArgs<'a> {
   #[inline]
   fn default() -> Self {
     ReportArgs {
@@ -4355,6 +4366,7 @@ impl<'a> Default for ReportArgs {
       failures: 0,
       missed: 0,
       fetch_ms: 0,
+      bases: None,
     }
   }
 }
@@ -4381,6 +4393,10 @@ impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> ReportBuilder<'a, 'b, A> {
     self.fbb_.push_slot::<u32>(Report::VT_FETCH_MS, fetch_ms, 0);
   }
   #[inline]
+  pub fn add_bases(&mut self, bases: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , ::flatbuffers::ForwardsUOffset<BaseReport<'b >>>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(Report::VT_BASES, bases);
+  }
+  #[inline]
   pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> ReportBuilder<'a, 'b, A> {
     let start = _fbb.start_table();
     ReportBuilder {
@@ -4402,6 +4418,189 @@ impl ::core::fmt::Debug for Report<'_> {
       ds.field("failures", &self.failures());
       ds.field("missed", &self.missed());
       ds.field("fetch_ms", &self.fetch_ms());
+      ds.field("bases", &self.bases());
+      ds.finish()
+  }
+}
+pub enum BaseReportOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct BaseReport<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for BaseReport<'a> {
+  type Inner = BaseReport<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> BaseReport<'a> {
+  pub const VT_BASE: ::flatbuffers::VOffsetT = 4;
+  pub const VT_FETCHES: ::flatbuffers::VOffsetT = 6;
+  pub const VT_FAILURES: ::flatbuffers::VOffsetT = 8;
+  pub const VT_LATE: ::flatbuffers::VOffsetT = 10;
+  pub const VT_FETCH_MS: ::flatbuffers::VOffsetT = 12;
+  pub const VT_IS_BAD: ::flatbuffers::VOffsetT = 14;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    BaseReport { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args BaseReportArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<BaseReport<'bldr>> {
+    let mut builder = BaseReportBuilder::new(_fbb);
+    builder.add_fetch_ms(args.fetch_ms);
+    builder.add_late(args.late);
+    builder.add_failures(args.failures);
+    builder.add_fetches(args.fetches);
+    if let Some(x) = args.base { builder.add_base(x); }
+    builder.add_is_bad(args.is_bad);
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn base(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(BaseReport::VT_BASE, None).unwrap()}
+  }
+  #[inline]
+  pub fn fetches(&self) -> u32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<u32>(BaseReport::VT_FETCHES, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn failures(&self) -> u32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<u32>(BaseReport::VT_FAILURES, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn late(&self) -> u32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<u32>(BaseReport::VT_LATE, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn fetch_ms(&self) -> u32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<u32>(BaseReport::VT_FETCH_MS, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn is_bad(&self) -> bool {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<bool>(BaseReport::VT_IS_BAD, Some(false)).unwrap()}
+  }
+}
+
+impl ::flatbuffers::Verifiable for BaseReport<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("base", Self::VT_BASE, true)?
+     .visit_field::<u32>("fetches", Self::VT_FETCHES, false)?
+     .visit_field::<u32>("failures", Self::VT_FAILURES, false)?
+     .visit_field::<u32>("late", Self::VT_LATE, false)?
+     .visit_field::<u32>("fetch_ms", Self::VT_FETCH_MS, false)?
+     .visit_field::<bool>("is_bad", Self::VT_IS_BAD, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct BaseReportArgs<'a> {
+    pub base: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub fetches: u32,
+    pub failures: u32,
+    pub late: u32,
+    pub fetch_ms: u32,
+    pub is_bad: bool,
+}
+impl<'a> Default for BaseReportArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    BaseReportArgs {
+      base: None, // required field
+      fetches: 0,
+      failures: 0,
+      late: 0,
+      fetch_ms: 0,
+      is_bad: false,
+    }
+  }
+}
+
+pub struct BaseReportBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> BaseReportBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_base(&mut self, base: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(BaseReport::VT_BASE, base);
+  }
+  #[inline]
+  pub fn add_fetches(&mut self, fetches: u32) {
+    self.fbb_.push_slot::<u32>(BaseReport::VT_FETCHES, fetches, 0);
+  }
+  #[inline]
+  pub fn add_failures(&mut self, failures: u32) {
+    self.fbb_.push_slot::<u32>(BaseReport::VT_FAILURES, failures, 0);
+  }
+  #[inline]
+  pub fn add_late(&mut self, late: u32) {
+    self.fbb_.push_slot::<u32>(BaseReport::VT_LATE, late, 0);
+  }
+  #[inline]
+  pub fn add_fetch_ms(&mut self, fetch_ms: u32) {
+    self.fbb_.push_slot::<u32>(BaseReport::VT_FETCH_MS, fetch_ms, 0);
+  }
+  #[inline]
+  pub fn add_is_bad(&mut self, is_bad: bool) {
+    self.fbb_.push_slot::<bool>(BaseReport::VT_IS_BAD, is_bad, false);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> BaseReportBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    BaseReportBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<BaseReport<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, BaseReport::VT_BASE,"base");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for BaseReport<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("BaseReport");
+      ds.field("base", &self.base());
+      ds.field("fetches", &self.fetches());
+      ds.field("failures", &self.failures());
+      ds.field("late", &self.late());
+      ds.field("fetch_ms", &self.fetch_ms());
+      ds.field("is_bad", &self.is_bad());
       ds.finish()
   }
 }
@@ -9285,6 +9484,8 @@ impl<'a> LinkGauges<'a> {
   pub const VT_PEOPLE: ::flatbuffers::VOffsetT = 14;
   pub const VT_SESSIONS: ::flatbuffers::VOffsetT = 16;
   pub const VT_OFFERED: ::flatbuffers::VOffsetT = 18;
+  pub const VT_BASES: ::flatbuffers::VOffsetT = 20;
+  pub const VT_STORE: ::flatbuffers::VOffsetT = 22;
 
   #[inline]
   pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
@@ -9297,6 +9498,8 @@ impl<'a> LinkGauges<'a> {
   ) -> ::flatbuffers::WIPOffset<LinkGauges<'bldr>> {
     let mut builder = LinkGaugesBuilder::new(_fbb);
     builder.add_at_ms(args.at_ms);
+    if let Some(x) = args.store { builder.add_store(x); }
+    if let Some(x) = args.bases { builder.add_bases(x); }
     if let Some(x) = args.offered { builder.add_offered(x); }
     if let Some(x) = args.sessions { builder.add_sessions(x); }
     if let Some(x) = args.people { builder.add_people(x); }
@@ -9364,6 +9567,20 @@ impl<'a> LinkGauges<'a> {
     // which contains a valid value in this slot
     unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, u32>>>(LinkGauges::VT_OFFERED, None)}
   }
+  #[inline]
+  pub fn bases(&self) -> Option<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<BaseGauge<'a>>>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<BaseGauge>>>>(LinkGauges::VT_BASES, None)}
+  }
+  #[inline]
+  pub fn store(&self) -> Option<StoreGauge<'a>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<StoreGauge>>(LinkGauges::VT_STORE, None)}
+  }
 }
 
 impl ::flatbuffers::Verifiable for LinkGauges<'_> {
@@ -9380,6 +9597,8 @@ impl ::flatbuffers::Verifiable for LinkGauges<'_> {
      .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u32>>>("people", Self::VT_PEOPLE, false)?
      .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u32>>>("sessions", Self::VT_SESSIONS, false)?
      .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u32>>>("offered", Self::VT_OFFERED, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, ::flatbuffers::ForwardsUOffset<BaseGauge>>>>("bases", Self::VT_BASES, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<StoreGauge>>("store", Self::VT_STORE, false)?
      .finish();
     Ok(())
   }
@@ -9393,6 +9612,8 @@ pub struct LinkGaugesArgs<'a> {
     pub people: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u32>>>,
     pub sessions: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u32>>>,
     pub offered: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u32>>>,
+    pub bases: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<BaseGauge<'a>>>>>,
+    pub store: Option<::flatbuffers::WIPOffset<StoreGauge<'a>>>,
 }
 impl<'a> Default for LinkGaugesArgs<'a> {
   #[inline]
@@ -9406,6 +9627,8 @@ impl<'a> Default for LinkGaugesArgs<'a> {
       people: None,
       sessions: None,
       offered: None,
+      bases: None,
+      store: None,
     }
   }
 }
@@ -9448,6 +9671,14 @@ impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> LinkGaugesBuilder<'a, 'b, A> 
     self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(LinkGauges::VT_OFFERED, offered);
   }
   #[inline]
+  pub fn add_bases(&mut self, bases: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , ::flatbuffers::ForwardsUOffset<BaseGauge<'b >>>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(LinkGauges::VT_BASES, bases);
+  }
+  #[inline]
+  pub fn add_store(&mut self, store: ::flatbuffers::WIPOffset<StoreGauge<'b >>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<StoreGauge>>(LinkGauges::VT_STORE, store);
+  }
+  #[inline]
   pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> LinkGaugesBuilder<'a, 'b, A> {
     let start = _fbb.start_table();
     LinkGaugesBuilder {
@@ -9473,6 +9704,321 @@ impl ::core::fmt::Debug for LinkGauges<'_> {
       ds.field("people", &self.people());
       ds.field("sessions", &self.sessions());
       ds.field("offered", &self.offered());
+      ds.field("bases", &self.bases());
+      ds.field("store", &self.store());
+      ds.finish()
+  }
+}
+pub enum BaseGaugeOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct BaseGauge<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for BaseGauge<'a> {
+  type Inner = BaseGauge<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> BaseGauge<'a> {
+  pub const VT_BASE: ::flatbuffers::VOffsetT = 4;
+  pub const VT_REPORTS: ::flatbuffers::VOffsetT = 6;
+  pub const VT_BAD: ::flatbuffers::VOffsetT = 8;
+  pub const VT_FETCH_MS: ::flatbuffers::VOffsetT = 10;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    BaseGauge { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args BaseGaugeArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<BaseGauge<'bldr>> {
+    let mut builder = BaseGaugeBuilder::new(_fbb);
+    builder.add_fetch_ms(args.fetch_ms);
+    builder.add_bad(args.bad);
+    builder.add_reports(args.reports);
+    if let Some(x) = args.base { builder.add_base(x); }
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn base(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(BaseGauge::VT_BASE, None).unwrap()}
+  }
+  #[inline]
+  pub fn reports(&self) -> u32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<u32>(BaseGauge::VT_REPORTS, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn bad(&self) -> u32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<u32>(BaseGauge::VT_BAD, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn fetch_ms(&self) -> u32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<u32>(BaseGauge::VT_FETCH_MS, Some(0)).unwrap()}
+  }
+}
+
+impl ::flatbuffers::Verifiable for BaseGauge<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("base", Self::VT_BASE, true)?
+     .visit_field::<u32>("reports", Self::VT_REPORTS, false)?
+     .visit_field::<u32>("bad", Self::VT_BAD, false)?
+     .visit_field::<u32>("fetch_ms", Self::VT_FETCH_MS, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct BaseGaugeArgs<'a> {
+    pub base: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub reports: u32,
+    pub bad: u32,
+    pub fetch_ms: u32,
+}
+impl<'a> Default for BaseGaugeArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    BaseGaugeArgs {
+      base: None, // required field
+      reports: 0,
+      bad: 0,
+      fetch_ms: 0,
+    }
+  }
+}
+
+pub struct BaseGaugeBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> BaseGaugeBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_base(&mut self, base: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(BaseGauge::VT_BASE, base);
+  }
+  #[inline]
+  pub fn add_reports(&mut self, reports: u32) {
+    self.fbb_.push_slot::<u32>(BaseGauge::VT_REPORTS, reports, 0);
+  }
+  #[inline]
+  pub fn add_bad(&mut self, bad: u32) {
+    self.fbb_.push_slot::<u32>(BaseGauge::VT_BAD, bad, 0);
+  }
+  #[inline]
+  pub fn add_fetch_ms(&mut self, fetch_ms: u32) {
+    self.fbb_.push_slot::<u32>(BaseGauge::VT_FETCH_MS, fetch_ms, 0);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> BaseGaugeBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    BaseGaugeBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<BaseGauge<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, BaseGauge::VT_BASE,"base");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for BaseGauge<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("BaseGauge");
+      ds.field("base", &self.base());
+      ds.field("reports", &self.reports());
+      ds.field("bad", &self.bad());
+      ds.field("fetch_ms", &self.fetch_ms());
+      ds.finish()
+  }
+}
+pub enum StoreGaugeOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct StoreGauge<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for StoreGauge<'a> {
+  type Inner = StoreGauge<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> StoreGauge<'a> {
+  pub const VT_BASE: ::flatbuffers::VOffsetT = 4;
+  pub const VT_WEIGHT: ::flatbuffers::VOffsetT = 6;
+  pub const VT_STORED: ::flatbuffers::VOffsetT = 8;
+  pub const VT_UNSTORED: ::flatbuffers::VOffsetT = 10;
+  pub const VT_STORE_MS: ::flatbuffers::VOffsetT = 12;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    StoreGauge { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args StoreGaugeArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<StoreGauge<'bldr>> {
+    let mut builder = StoreGaugeBuilder::new(_fbb);
+    builder.add_store_ms(args.store_ms);
+    builder.add_unstored(args.unstored);
+    builder.add_stored(args.stored);
+    builder.add_weight(args.weight);
+    if let Some(x) = args.base { builder.add_base(x); }
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn base(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(StoreGauge::VT_BASE, None).unwrap()}
+  }
+  #[inline]
+  pub fn weight(&self) -> u32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<u32>(StoreGauge::VT_WEIGHT, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn stored(&self) -> u32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<u32>(StoreGauge::VT_STORED, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn unstored(&self) -> u32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<u32>(StoreGauge::VT_UNSTORED, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn store_ms(&self) -> u32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<u32>(StoreGauge::VT_STORE_MS, Some(0)).unwrap()}
+  }
+}
+
+impl ::flatbuffers::Verifiable for StoreGauge<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("base", Self::VT_BASE, true)?
+     .visit_field::<u32>("weight", Self::VT_WEIGHT, false)?
+     .visit_field::<u32>("stored", Self::VT_STORED, false)?
+     .visit_field::<u32>("unstored", Self::VT_UNSTORED, false)?
+     .visit_field::<u32>("store_ms", Self::VT_STORE_MS, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct StoreGaugeArgs<'a> {
+    pub base: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub weight: u32,
+    pub stored: u32,
+    pub unstored: u32,
+    pub store_ms: u32,
+}
+impl<'a> Default for StoreGaugeArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    StoreGaugeArgs {
+      base: None, // required field
+      weight: 0,
+      stored: 0,
+      unstored: 0,
+      store_ms: 0,
+    }
+  }
+}
+
+pub struct StoreGaugeBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> StoreGaugeBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_base(&mut self, base: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(StoreGauge::VT_BASE, base);
+  }
+  #[inline]
+  pub fn add_weight(&mut self, weight: u32) {
+    self.fbb_.push_slot::<u32>(StoreGauge::VT_WEIGHT, weight, 0);
+  }
+  #[inline]
+  pub fn add_stored(&mut self, stored: u32) {
+    self.fbb_.push_slot::<u32>(StoreGauge::VT_STORED, stored, 0);
+  }
+  #[inline]
+  pub fn add_unstored(&mut self, unstored: u32) {
+    self.fbb_.push_slot::<u32>(StoreGauge::VT_UNSTORED, unstored, 0);
+  }
+  #[inline]
+  pub fn add_store_ms(&mut self, store_ms: u32) {
+    self.fbb_.push_slot::<u32>(StoreGauge::VT_STORE_MS, store_ms, 0);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> StoreGaugeBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    StoreGaugeBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<StoreGauge<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, StoreGauge::VT_BASE,"base");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for StoreGauge<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("StoreGauge");
+      ds.field("base", &self.base());
+      ds.field("weight", &self.weight());
+      ds.field("stored", &self.stored());
+      ds.field("unstored", &self.unstored());
+      ds.field("store_ms", &self.store_ms());
       ds.finish()
   }
 }

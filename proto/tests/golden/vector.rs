@@ -8,6 +8,7 @@ use proto::decode::DecodeError;
 use proto::envelope::{AcceptedBatch, LinkGauges, ReplyBatch, RoomBatch, UplinkBatch};
 use proto::frame::{Downlink, Uplink};
 use proto::load::{LoadReport, RegionLoads};
+use proto::quality::BaseGauges;
 use proto::segment::Segment;
 use serde::Deserialize;
 
@@ -75,8 +76,8 @@ macro_rules! kinds {
 }
 
 kinds! {
-    Uplink Downlink UplinkBatch ReplyBatch AcceptedBatch RoomBatch LinkGauges LoadReport
-    RegionLoads Segment
+    Uplink Downlink UplinkBatch ReplyBatch AcceptedBatch RoomBatch LinkGauges BaseGauges
+    LoadReport RegionLoads Segment
 }
 
 fn folder() -> PathBuf {

@@ -11,6 +11,7 @@ use proto::id::{AppId, Gen, ItemId, RoomId, SenderRef, SlotNo};
 use proto::item::{Body, Item, Lane, Role, Style};
 use proto::limits;
 use proto::load::{LoadReport, RegionLoads};
+use proto::quality::BaseGauges;
 use proto::segment::{Segment, ids_crc};
 use proto::time::Wall;
 
@@ -37,6 +38,7 @@ round_trips! {
     an_accepted_batch: AcceptedBatch from strategy::envelope::accepted_batch;
     a_room_batch: RoomBatch from strategy::envelope::room_batch;
     link_gauges: LinkGauges from strategy::envelope::link_gauges;
+    base_gauges: BaseGauges from strategy::envelope::base_gauges;
     a_load_report: LoadReport from strategy::load::report;
     region_loads: RegionLoads from strategy::load::region;
     a_segment: Segment from strategy::segment::segment;

@@ -23,6 +23,7 @@ pub(in crate::codec) fn write(gauges: &LinkGauges) -> Bytes {
             people: Some(b.create_vector_from_iter(rooms.iter().map(|it| it.people))),
             sessions: Some(b.create_vector_from_iter(rooms.iter().map(|it| it.sessions))),
             offered: Some(b.create_vector_from_iter(rooms.iter().map(|it| it.offered))),
+            ..fb::LinkGaugesArgs::default()
         };
         fb::LinkGauges::create(b, &args)
     })

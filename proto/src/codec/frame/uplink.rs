@@ -10,6 +10,7 @@ use crate::frame::{Comment, Credential, Hello, Login, Report, Uplink};
 use crate::generated::{self as fb, FrameKind};
 use crate::id::{Cid, DeviceId};
 use crate::limits;
+use crate::quality::BaseReport;
 
 pub(in crate::codec) fn write(uplink: &Uplink) -> Bytes {
     frame(256, |b| match uplink {
@@ -45,7 +46,7 @@ pub(in crate::codec) fn write(uplink: &Uplink) -> Bytes {
             finish(b, root, FrameKind::Refresh)
         }
         Uplink::Report(it) => {
-            let root = report(b, *it);
+            let root = report(b, it);
             finish(b, root, FrameKind::Report)
         }
         Uplink::Ping { nonce } => {
@@ -98,9 +99,23 @@ fn comment(b: &mut Builder, comment: &Comment) -> WIPOffset<fb::Comment<'static>
     fb::Comment::create(b, &args)
 }
 
-fn report(b: &mut Builder, report: Report) -> WIPOffset<fb::Report<'static>> {
-    let Report { fetches, failures, missed, fetch_ms } = report;
-    fb::Report::create(b, &fb::ReportArgs { fetches, failures, missed, fetch_ms })
+fn report(b: &mut Builder, report: &Report) -> WIPOffset<fb::Report<'static>> {
+    let bases: Vec<_> = report.bases.iter().map(|it| base_report(b, it)).collect();
+    let args = fb::ReportArgs {
+        fetches: report.fetches,
+        failures: report.failures,
+        missed: report.missed,
+        fetch_ms: report.fetch_ms,
+        bases: (!bases.is_empty()).then(|| b.create_vector(&bases)),
+    };
+    fb::Report::create(b, &args)
+}
+
+fn base_report(b: &mut Builder, report: &BaseReport) -> WIPOffset<fb::BaseReport<'static>> {
+    let base = Some(b.create_string(&report.base));
+    let BaseReport { base: _, fetches, failures, late, fetch_ms, is_bad } = *report;
+    let args = fb::BaseReportArgs { base, fetches, failures, late, fetch_ms, is_bad };
+    fb::BaseReport::create(b, &args)
 }
 
 pub(in crate::codec) fn read(bytes: &[u8]) -> Result<Uplink, DecodeError> {
@@ -121,15 +136,7 @@ pub(in crate::codec) fn read(bytes: &[u8]) -> Result<Uplink, DecodeError> {
             let it = root::<fb::Refresh<'_>>(table)?;
             Uplink::Refresh { token: word::text(it.token(), limits::TOKEN_BYTES_MAX, "token")? }
         }
-        FrameKind::Report => {
-            let it = root::<fb::Report<'_>>(table)?;
-            Uplink::Report(Report {
-                fetches: it.fetches(),
-                failures: it.failures(),
-                missed: it.missed(),
-                fetch_ms: it.fetch_ms(),
-            })
-        }
+        FrameKind::Report => Uplink::Report(read_report(root::<fb::Report<'_>>(table)?)?),
         FrameKind::Ping => Uplink::Ping { nonce: root::<fb::Ping<'_>>(table)?.nonce() },
         _ => return unknown(kind),
     })
@@ -173,5 +180,28 @@ fn read_comment(it: fb::Comment<'_>) -> Result<Comment, DecodeError> {
         text: word::text(it.text(), limits::UPLINK_FRAME_BYTES_MAX, "text")?,
         style: word::optional_style(it.style())?,
         media_ms: word::media_ms(it.media_ms())?,
+    })
+}
+
+fn read_report(it: fb::Report<'_>) -> Result<Report, DecodeError> {
+    if it.bases().map_or(0, |it| it.len()) > limits::BASES_MAX {
+        return refused("bases");
+    }
+    let bases = it.bases().into_iter().flatten().map(|it| {
+        Ok(BaseReport {
+            base: word::text(it.base(), limits::BASE_BYTES_MAX, "base")?,
+            fetches: it.fetches(),
+            failures: it.failures(),
+            late: it.late(),
+            fetch_ms: it.fetch_ms(),
+            is_bad: it.is_bad(),
+        })
+    });
+    Ok(Report {
+        fetches: it.fetches(),
+        failures: it.failures(),
+        missed: it.missed(),
+        fetch_ms: it.fetch_ms(),
+        bases: bases.collect::<Result<_, _>>()?,
     })
 }

@@ -7,11 +7,14 @@ use proto::envelope::{
     RoomGauge, UplinkBatch, UplinkEntry,
 };
 use proto::id::{AppId, Cid, ItemId, NodeId, RoomId, Seq, SessionId, SlotNo, UnitId, ViewerId};
-use proto::limits::ENVELOPE_ENTRIES_MAX;
+use proto::limits::{BASES_MAX, ENVELOPE_ENTRIES_MAX};
+use proto::quality::{BaseGauge, BaseGauges, StoreGauge};
 use proto::time::Wall;
 use proto::verdict::Fate;
 
-use super::{close_code, gen_no, heat, item, media_ms, outcome, placed, reason, role, room, style};
+use super::{
+    close_code, gen_no, heat, item, media_ms, outcome, placed, reason, role, room, style, word,
+};
 
 /// A few rooms that entries share, as in life, or any.
 fn app_room() -> impl Strategy<Value = (AppId, RoomId)> {
@@ -139,4 +142,21 @@ pub(crate) fn link_gauges() -> impl Strategy<Value = LinkGauges> {
     (any::<(u32, u16, u64)>(), entries(gauge.boxed())).prop_map(|((node, unit, at), rooms)| {
         LinkGauges { node: NodeId(node), unit: UnitId(unit), at: Wall(at), rooms }
     })
+}
+
+pub(crate) fn base_gauges() -> impl Strategy<Value = BaseGauges> {
+    let base = (word(), any::<(u32, u32, u32)>())
+        .prop_map(|(base, (reports, bad, fetch_ms))| BaseGauge { base, reports, bad, fetch_ms });
+    let store = (word(), any::<(u32, u32, u32, u32)>()).prop_map(
+        |(base, (weight, stored, unstored, store_ms))| StoreGauge {
+            base,
+            weight,
+            stored,
+            unstored,
+            store_ms,
+        },
+    );
+    (any::<(u32, u64)>(), vec(base, 0..=BASES_MAX), proptest::option::of(store)).prop_map(
+        |((node, at), bases, store)| BaseGauges { node: NodeId(node), at: Wall(at), bases, store },
+    )
 }

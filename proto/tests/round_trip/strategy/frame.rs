@@ -7,6 +7,8 @@ use proto::frame::{
     Login, LoginOk, Path, Refused, Report, Resumed, Seal, Uplink, Welcome,
 };
 use proto::id::{Cid, DeviceId, SessionId, SlotNo};
+use proto::limits::BASES_MAX;
+use proto::quality::BaseReport;
 use proto::time::Wall;
 
 use super::{
@@ -95,12 +97,26 @@ fn comment() -> impl Strategy<Value = Comment> {
 }
 
 fn report() -> impl Strategy<Value = Report> {
-    any::<(u32, u32, u32, u32)>().prop_map(|(fetches, failures, missed, fetch_ms)| Report {
-        fetches,
-        failures,
-        missed,
-        fetch_ms,
-    })
+    let counts = || any::<(u32, u32, u32, u32)>();
+    let base = (word(), counts(), any::<bool>()).prop_map(
+        |(base, (fetches, failures, late, fetch_ms), is_bad)| BaseReport {
+            base,
+            fetches,
+            failures,
+            late,
+            fetch_ms,
+            is_bad,
+        },
+    );
+    (counts(), vec(base, 0..=BASES_MAX)).prop_map(
+        |((fetches, failures, missed, fetch_ms), bases)| Report {
+            fetches,
+            failures,
+            missed,
+            fetch_ms,
+            bases,
+        },
+    )
 }
 
 fn welcome() -> impl Strategy<Value = Welcome> {

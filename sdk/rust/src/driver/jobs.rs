@@ -49,7 +49,8 @@ impl Statistics {
         let Self { fetches, failures, missed, fetch_ms } = std::mem::take(self);
         let mean_ms = fetch_ms / u64::from(fetches.max(1));
         let fetch_ms = u32::try_from(mean_ms).unwrap_or(u32::MAX);
-        (fetches > 0).then_some(Report { fetches, failures, missed, fetch_ms })
+        let bases = Vec::new();
+        (fetches > 0).then_some(Report { fetches, failures, missed, fetch_ms, bases })
     }
 
     fn count(&mut self, outcome: &Result<Box<Segment>, Miss>, took: Duration) {
