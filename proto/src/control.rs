@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::address::Address;
 use crate::decode::DecodeError;
 use crate::head::Base;
 use crate::heat::Heat;
@@ -96,6 +97,13 @@ pub enum Fact {
         node: NodeId,
         /// Over how long.
         window_ms: u32,
+        /// Where to, with resume tickets; at most [`crate::limits::MOVE_ADDRESSES_MAX`]. Empty:
+        /// wherever `enter` sends them.
+        #[serde(default)]
+        addresses: Vec<Address>,
+        /// When it was decided: a fact that is read again moves nobody again.
+        #[serde(default)]
+        at: Wall,
     },
     /// A claim on a partition.
     Lease(LeaseFact),

@@ -55,6 +55,8 @@ pub const BASE_BYTES_MAX: usize = 512;
 pub const BASES_MAX: usize = 16;
 /// Addresses of one node, or in one answer.
 pub const ADDRESSES_MAX: usize = 16;
+/// Addresses that a node's sessions are told to move to: at most 13 KiB of a fact.
+pub const MOVE_ADDRESSES_MAX: usize = 32;
 /// Nodes of one region.
 pub const REGION_NODES_MAX: usize = 1000;
 /// Largest position in the picture: the largest whole number that every JSON reader keeps.

@@ -55,7 +55,7 @@ pub(super) fn learn(node: &Arc<Node>, fact: &Fact, moves: &mut Tasks) {
                 mailbox.put(Mail::Frame(frame.clone()));
             }
         }
-        Fact::Move { node: place, window_ms } => {
+        Fact::Move { node: place, window_ms, .. } => {
             if *place == node.config.node {
                 let (node, window_ms) = (Arc::clone(node), *window_ms);
                 moves.spawn("move", async move {
