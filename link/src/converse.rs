@@ -176,12 +176,10 @@ impl Conversation {
                 }
                 goodbye(CloseCode::Banned)
             }
-            Mail::Review => {
-                if self.presence.may_stay() {
-                    return;
-                }
-                goodbye(CloseCode::NoRoom)
-            }
+            Mail::Review => match self.presence.review() {
+                Ok(()) => return,
+                Err(code) => goodbye(code),
+            },
         };
         self.session.handle(Input::End(end), self.node.now());
     }

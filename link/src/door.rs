@@ -92,6 +92,11 @@ impl Pass {
         self.flags & flag::MAY_SEND != 0
     }
 
+    /// Whether no ticket stands behind it, only what rooms allow at the moment.
+    pub(crate) const fn is_ticketless(&self) -> bool {
+        self.flags & flag::NO_TICKET != 0
+    }
+
     /// Whether it keeps the push in hot rooms, if it asks for it.
     pub(crate) const fn is_promoted(&self) -> bool {
         matches!(self.role(), Role::Moderator | Role::Host) || self.caps & cap::PROMOTED != 0
@@ -189,8 +194,15 @@ impl Door {
 
     /// What the pass allows in a room, by the policy in force now.
     pub(crate) fn access(&self, pass: &Pass, room: &RoomId) -> Access {
-        let access = access(&self.policies.read().of_room(pass.app, room), pass.caps);
+        let policy = self.policies.read().of_room(pass.app, room);
+        let access = access(&policy, pass.flags, pass.caps);
         if pass.may_send() { access } else { access.max(Access::Read) }
+    }
+
+    /// Whether what let the pass in without a ticket holds no more, in any of its rooms.
+    pub(crate) fn wants_ticket(&self, pass: &Pass) -> bool {
+        pass.is_ticketless()
+            && pass.rooms.iter().all(|it| self.access(pass, it) == Access::Refuse)
     }
 
     /// Forgets revocations that do not count any more.

@@ -63,6 +63,9 @@ close_codes! {
     /// answer to everything that fails before the MAC is known to be right, so that a forger learns
     /// nothing from it.
     TokenInvalid = 3013, "token_invalid";
+    /// The viewer was kicked, and the permission was issued so shortly afterwards that servers'
+    /// clocks cannot tell which came first: ask for a new one after the given delay.
+    KickedLately = 3014, "kicked_lately";
 
     /// Kicked by a moderator.
     Kicked = 3501, "kicked";
@@ -86,6 +89,8 @@ close_codes! {
     BadBinder = 3510, "bad_binder";
     /// The client said goodbye.
     Bye = 3511, "bye";
+    /// The session began without a ticket, and no room of it takes that any more.
+    TicketRequired = 3512, "ticket_required";
 }
 
 impl CloseCode {

@@ -12,7 +12,7 @@ use proto::id::{AppId, RoomId};
 use proto::policy::{Access, Entry, Policy, SKEW_S_MAX};
 
 use crate::app::App;
-use crate::token::{TTL_S_MAX, cap};
+use crate::token::{TTL_S_MAX, cap, flag};
 
 pub use sdk::{SdkPolicy, SdkRuleError};
 
@@ -139,12 +139,21 @@ impl Policies {
     }
 }
 
-/// What an account with these bits of [`cap`] may do.
+/// What an account with these bits of [`flag`] and [`cap`] may do.
 #[must_use]
-pub fn access(policy: &Policy, caps: u16) -> Access {
+pub fn access(policy: &Policy, flags: u8, caps: u16) -> Access {
     let verified = if caps & cap::VERIFIED == 0 { policy.unverified } else { Access::Send };
     let minor = if caps & cap::MINOR == 0 { Access::Send } else { policy.minors };
-    verified.max(minor)
+    verified.max(minor).max(entry_access(policy.entry, flags))
+}
+
+/// What is left of an entry without a ticket.
+fn entry_access(entry: Entry, flags: u8) -> Access {
+    match entry {
+        Entry::Guest if flags & flag::NO_TICKET != 0 => Access::Read,
+        Entry::Token if flags & flag::NO_TICKET != 0 => Access::Refuse,
+        Entry::Open | Entry::Guest | Entry::Token => Access::Send,
+    }
 }
 
 fn newest(known: &mut Versioned, new: Versioned) {
@@ -238,9 +247,19 @@ mod tests {
         let policy =
             Policy { unverified: Access::Read, minors: Access::Refuse, ..Policy::default() };
 
-        assert_eq!(access(&policy, cap::VERIFIED), Access::Send);
-        assert_eq!(access(&policy, 0), Access::Read);
-        assert_eq!(access(&policy, cap::VERIFIED | cap::MINOR), Access::Refuse);
+        assert_eq!(access(&policy, 0, cap::VERIFIED), Access::Send);
+        assert_eq!(access(&policy, 0, 0), Access::Read);
+        assert_eq!(access(&policy, 0, cap::VERIFIED | cap::MINOR), Access::Refuse);
+    }
+
+    #[test]
+    fn who_came_without_a_ticket_may_do_what_the_entry_of_the_moment_allows() {
+        let access = |entry, flags| access(&Policy { entry, ..Policy::default() }, flags, 0);
+
+        assert_eq!(access(Entry::Open, flag::NO_TICKET), Access::Send);
+        assert_eq!(access(Entry::Guest, flag::NO_TICKET), Access::Read);
+        assert_eq!(access(Entry::Token, flag::NO_TICKET), Access::Refuse);
+        assert_eq!(access(Entry::Token, flag::GUEST), Access::Send);
     }
 
     #[test]

@@ -36,6 +36,10 @@ pub mod flag {
     pub const MODERATOR: u8 = 4;
     /// Not logged in with the business server.
     pub const GUEST: u8 = 8;
+    /// Let in without a ticket: what it may do follows from the room's [`Entry`] of the moment.
+    ///
+    /// [`Entry`]: proto::policy::Entry
+    pub const NO_TICKET: u8 = 16;
 }
 
 /// Bits of [`Claims::caps`].

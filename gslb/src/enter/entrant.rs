@@ -64,8 +64,8 @@ impl Entrant {
     ) -> Result<Self, Refusal> {
         let policy = policies.of_room(app, &room);
         let (by, flags) = match policy.entry {
-            Entry::Open => (By::Open, flag::MAY_SEND),
-            Entry::Guest => (By::Guest, flag::GUEST),
+            Entry::Open => (By::Open, flag::NO_TICKET | flag::MAY_SEND),
+            Entry::Guest => (By::Guest, flag::NO_TICKET | flag::GUEST),
             Entry::Token => return Err(Refusal::TicketRequired),
         };
         let account = format!("anon-{:032x}", u128::from_be_bytes(number));
@@ -83,7 +83,7 @@ impl Entrant {
     }
 
     fn under(mut self, policy: &Policy) -> Result<Self, Refusal> {
-        match access(policy, self.caps) {
+        match access(policy, self.flags, self.caps) {
             Access::Send => {}
             Access::Read => self.flags &= !flag::MAY_SEND,
             Access::Refuse => return Err(refused(policy, self.caps)),
@@ -186,10 +186,12 @@ mod tests {
             entered.map(|it| (it.by, it.flags, it.caps))
         };
 
-        assert_eq!(without(Entry::Open, Access::Send), Ok((By::Open, flag::MAY_SEND, 0)));
-        assert_eq!(without(Entry::Open, Access::Read), Ok((By::Open, 0, 0)));
+        let sends = flag::NO_TICKET | flag::MAY_SEND;
+        assert_eq!(without(Entry::Open, Access::Send), Ok((By::Open, sends, 0)));
+        assert_eq!(without(Entry::Open, Access::Read), Ok((By::Open, flag::NO_TICKET, 0)));
         assert_eq!(without(Entry::Open, Access::Refuse), Err(Refusal::NotVerified));
-        assert_eq!(without(Entry::Guest, Access::Send), Ok((By::Guest, flag::GUEST, 0)));
+        let reads = flag::NO_TICKET | flag::GUEST;
+        assert_eq!(without(Entry::Guest, Access::Send), Ok((By::Guest, reads, 0)));
         assert_eq!(without(Entry::Token, Access::Send), Err(Refusal::TicketRequired));
     }
 

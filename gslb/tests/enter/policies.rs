@@ -54,8 +54,14 @@ async fn without_a_ticket_a_viewer_enters_where_the_policy_lets() {
     let (first, second) = (enter(&world, "lobby").await, enter(&world, "lobby").await);
     let (first, second) = (world.claims(&first).await, world.claims(&second).await);
 
-    assert_eq!((guest.flags, guest.role()), (flag::GUEST | flag::SINGLE_USE, Role::Guest));
-    assert_eq!((first.flags, first.role()), (flag::MAY_SEND | flag::SINGLE_USE, Role::Viewer));
+    assert_eq!(
+        (guest.flags, guest.role()),
+        (flag::NO_TICKET | flag::GUEST | flag::SINGLE_USE, Role::Guest)
+    );
+    assert_eq!(
+        (first.flags, first.role()),
+        (flag::NO_TICKET | flag::MAY_SEND | flag::SINGLE_USE, Role::Viewer)
+    );
     assert_eq!((first.app, &first.rooms[..]), (APP, &[room("lobby")][..]));
     for account in [&guest.account, &first.account] {
         assert_eq!((account.as_str().len(), &account.as_str()[..5]), (37, "anon-"));

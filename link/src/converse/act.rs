@@ -95,6 +95,9 @@ impl Conversation {
             confirm = self.check_binder(claim)?;
         }
         let pass = node.door.check(&claim.login, self.listener.link, now)?;
+        if node.door.wants_ticket(&pass) {
+            return Err(Shut::of(CloseCode::TicketRequired));
+        }
         let grant = self.grant(&pass, confirm);
         // From here on a kick finds the session; one that came before is found now.
         self.presence.arrive(pass.clone());

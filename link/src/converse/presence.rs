@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use link_core::hub::Member;
+use proto::close::CloseCode;
 use proto::id::{RoomId, SessionId};
 use proto::policy::Access;
 use proto::time::{Mono, Wall};
@@ -93,9 +94,13 @@ impl Presence {
         self.pass.as_ref().map_or(Access::Refuse, |it| self.node.door.access(it, room))
     }
 
-    /// Whether the session may be in all rooms that it is in.
-    pub(super) fn may_stay(&self) -> bool {
-        self.seats.iter().all(|it| self.access(&it.id) < Access::Refuse)
+    /// Whether the policies of the moment let the session stay; if not, why.
+    pub(super) fn review(&self) -> Result<(), CloseCode> {
+        if self.pass.as_ref().is_some_and(|it| self.node.door.wants_ticket(it)) {
+            return Err(CloseCode::TicketRequired);
+        }
+        let may_stay = self.seats.iter().all(|it| self.access(&it.id) < Access::Refuse);
+        may_stay.then_some(()).ok_or(CloseCode::NoRoom)
     }
 
     pub(super) fn sit(&mut self, room: Arc<Room>) {

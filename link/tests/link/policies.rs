@@ -1,11 +1,13 @@
 //! What a room asks of those who enter, and which SDKs are served: changed while the link runs.
 
-use auth_core::token::cap;
+use std::time::Duration;
+
+use auth_core::token::{cap, flag};
 use proto::close::CloseCode;
 use proto::control::Fact;
 use proto::envelope::Act;
-use proto::frame::{JoinOutcome, Outcome};
-use proto::policy::{Access, Policy, PolicyFact, SdkAct, SdkFact, SdkRule};
+use proto::frame::{Credential, JoinOutcome, Outcome};
+use proto::policy::{Access, Entry, Policy, PolicyFact, SdkAct, SdkFact, SdkRule};
 use proto::verdict::{Reason, Verdict};
 
 use crate::client::{Answer, Client};
@@ -61,6 +63,37 @@ async fn a_session_that_a_room_refuses_from_now_on_leaves() {
 }
 
 #[tokio::test]
+async fn who_came_without_a_ticket_leaves_when_a_room_asks_for_one() {
+    let limits = bus::memory::Limits::default();
+    let mut world = World::with(limits, |config| config.frames_burst = 100_000).await;
+    tell(&world, 1, entry(Entry::Open)).await;
+    let (mut anyone, resume_ticket) = first_without_ticket(&world, "anon-1").await;
+    let mut member = world.enter("tcp", "member", "r").await;
+
+    tell(&world, 2, entry(Entry::Guest)).await;
+    let refused = first(&mut anyone, |it| it.is_some()).await;
+    tell(&world, 3, entry(Entry::Token)).await;
+    let told = world.clock.mono();
+    let code = anyone.closed().await;
+    let left_after = world.clock.mono().since(told);
+
+    let read_only = Verdict::Drop { reason: Reason::ReadOnly, retry_after_ms: 0 };
+    assert_eq!(refused, Some(Outcome::Verdict(read_only)));
+    assert_eq!(code, CloseCode::TicketRequired);
+    assert!(left_after < Duration::from_secs(1), "it took {left_after:?}");
+    member.lives().await;
+    assert_eq!(member.refused(1).await, None);
+
+    let token = without_ticket(&world, "anon-2");
+    let late = world.connect("tcp").await.login(&token, "r").await;
+    assert_eq!(late.code(), CloseCode::TicketRequired);
+    world.move_to_another_link().await;
+    let ticket = Credential::ResumeTicket(resume_ticket);
+    let resumed = world.connect("tcp").await.login_with(ticket, "r").await;
+    assert_eq!(resumed.code(), CloseCode::TicketRequired);
+}
+
+#[tokio::test]
 async fn a_skew_that_a_room_allows_is_allowed() {
     let world = World::new().await;
     let late = |world: &World| world.token_with("tcp", "alice", "r", |claims| claims.iat_s -= 100);
@@ -99,6 +132,28 @@ async fn upgrade_is_asked(world: &World) -> bool {
     let mut client = world.connect("tcp").await;
     client.login(&world.token("tcp", "after", "r"), "r").await.ok();
     client.upgrade
+}
+
+fn entry(entry: Entry) -> Policy {
+    Policy { entry, ..Policy::default() }
+}
+
+fn without_ticket(world: &World, viewer: &str) -> String {
+    let flags = flag::NO_TICKET | flag::MAY_SEND;
+    world.token_with("tcp", viewer, "r", |claims| claims.flags = flags)
+}
+
+/// A client in the room that came in without a ticket, as soon as the room allows it, and what it
+/// can resume with.
+async fn first_without_ticket(world: &World, viewer: &str) -> (Client, String) {
+    loop {
+        let mut client = world.connect("tcp").await;
+        let token = without_ticket(world, viewer);
+        match client.login(&token, "r").await {
+            Answer::In(ok) => return (client, ok.resume_ticket),
+            Answer::Out(code) => assert_eq!(code, CloseCode::TicketRequired),
+        }
+    }
 }
 
 async fn tell(world: &World, version: u64, policy: Policy) {

@@ -55,6 +55,7 @@ fn write_fields(token: &Unverified, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     writeln!(f, "lives    {} s", claims.ttl_s)?;
     writeln!(f, "once     {}", claims.has_flag(flag::SINGLE_USE))?;
     writeln!(f, "sends    {}", claims.has_flag(flag::MAY_SEND))?;
+    writeln!(f, "ticket   {}", !claims.has_flag(flag::NO_TICKET))?;
     writeln!(f, "role     {:?}", claims.role())?;
     writeln!(f, "caps     {:#06x}", claims.caps)?;
     writeln!(f, "jti      {}", hex::encode(claims.jti))?;
