@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use self::connection::End;
 use crate::meter::{Meter, list};
 use crate::problem::Problem;
+use crate::proxy::{Proxies, Refusal};
 use crate::shutdown;
 use crate::task::Tasks;
 
@@ -39,7 +40,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub struct Limits {
     /// Connections at a time; more are closed at once. One costs about 20 KiB, with TLS 30 KiB.
     pub connections_max: u32,
-    /// Time for a TLS handshake, in milliseconds.
+    /// Time for a TLS handshake, in milliseconds; before it for a PROXY header, where there are
+    /// trusted proxies.
     pub handshake_ms_max: u32,
     /// Time until a request's head is complete, in milliseconds; as long may a kept HTTP/1.1
     /// connection stay idle.
@@ -96,6 +98,7 @@ impl Accept for Plain {
 pub struct Server {
     limits: Limits,
     counts: Counts,
+    proxies: Proxies,
 }
 
 /// How many connections are open, and how those ended that were ended here.
@@ -103,9 +106,21 @@ pub struct Server {
 struct Counts {
     open: IntGauge,
     full: IntCounter,
+    proxy_untrusted: IntCounter,
+    proxy_header: IntCounter,
     handshake: IntCounter,
     silent: IntCounter,
     protocol: IntCounter,
+}
+
+impl Counts {
+    const fn refused(&self, refusal: &Refusal) -> &IntCounter {
+        match refusal {
+            Refusal::Untrusted => &self.proxy_untrusted,
+            Refusal::Header(_) => &self.proxy_header,
+            Refusal::Io(_) => &self.handshake,
+        }
+    }
 }
 
 /// Serves `router` within the default [`Limits`] until `shutdown`, then drains, uncounted.
@@ -130,18 +145,27 @@ impl Server {
         let counts = Counts {
             open: meter.gauge(list::HTTP_CONNECTIONS, &[service]),
             full: ended("full"),
+            proxy_untrusted: ended("proxy_untrusted"),
+            proxy_header: ended("proxy_header"),
             handshake: ended("handshake"),
             silent: ended("silent"),
             protocol: ended("protocol"),
         };
-        Self { limits, counts }
+        Self { limits, counts, proxies: Proxies::default() }
+    }
+
+    /// Believes these proxies whose connections they pass on. Each of their connections must begin
+    /// with a PROXY header, and nobody else's may.
+    #[must_use]
+    pub fn behind(self, proxies: Proxies) -> Self {
+        Self { proxies, ..self }
     }
 
     /// Serves `router` until `shutdown`; then accepts no more, lets requests in progress end, and
     /// returns at the latest after [`Limits::drain_ms_max`].
     ///
-    /// Handlers find the peer as `ConnectInfo<SocketAddr>`. A handler that panics ends its own
-    /// connection only.
+    /// Handlers find the peer as `ConnectInfo<SocketAddr>`, behind a [trusted proxy](Self::behind)
+    /// the proxy's client. A handler that panics ends its own connection only.
     ///
     /// # Errors
     /// [`Undrained`](crate::shutdown::Undrained) when requests had to be cut off.
@@ -200,18 +224,24 @@ struct Serving<A> {
 
 impl<A: Accept> Serving<A> {
     /// One connection, from TCP to its end.
-    async fn converse(&self, stream: TcpStream, peer: SocketAddr) {
-        let Server { limits, counts } = &self.server;
+    async fn converse(&self, mut stream: TcpStream, peer: SocketAddr) {
+        let Server { limits, counts, proxies } = &self.server;
         let _open = Open::new(&counts.open);
         // Failing to set it costs latency only.
         stream.set_nodelay(true).ok();
         let handshake_max = millis(limits.handshake_ms_max);
-        let Ok(Ok(io)) = tokio::time::timeout(handshake_max, self.acceptor.accept(stream)).await
-        else {
-            counts.handshake.inc();
-            return;
+        let shaken = async {
+            let client = proxies.client(&mut stream, peer).await;
+            let client = client.map_err(|it| counts.refused(&it))?;
+            let io = self.acceptor.accept(stream).await.map_err(|_| &counts.handshake)?;
+            Ok((io, client))
         };
-        match connection::drive(io, peer, self.router.clone(), limits, &self.shutdown).await {
+        let shaken = tokio::time::timeout(handshake_max, shaken).await;
+        let (io, client) = match shaken.unwrap_or(Err(&counts.handshake)) {
+            Ok(shaken) => shaken,
+            Err(count) => return count.inc(),
+        };
+        match connection::drive(io, client, self.router.clone(), limits, &self.shutdown).await {
             End::Peer => {}
             End::Silent => counts.silent.inc(),
             End::Protocol => counts.protocol.inc(),

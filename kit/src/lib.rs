@@ -12,6 +12,7 @@ pub mod meter;
 pub mod private;
 pub mod problem;
 pub mod process;
+pub mod proxy;
 pub mod quota;
 pub mod seed;
 pub mod shutdown;

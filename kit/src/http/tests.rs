@@ -120,6 +120,44 @@ async fn a_handshake_that_does_not_end_is_closed_and_counted() {
 }
 
 #[tokio::test]
+async fn behind_a_trusted_proxy_the_peer_is_its_client() {
+    let server = start_behind("127.0.0.0/8").await;
+    let mut client = server.connect().await;
+    client
+        .write_all(b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xcb\0\x71\x09\x7f\0\0\x01\x04\xd2\x01\xbb")
+        .await
+        .unwrap();
+
+    let answer = ask(&mut client, "GET /peer").await;
+
+    assert!(answer.ends_with("203.0.113.9:1234"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_proxy_that_says_nothing_is_closed_and_counted() {
+    let server = start_behind("127.0.0.0/8").await;
+    let mut client = server.connect().await;
+
+    client.write_all(b"GET /peer HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+
+    assert_ended(&mut client).await;
+    server.until_ended("proxy_header").await;
+}
+
+#[tokio::test]
+async fn who_is_no_proxy_and_says_so_is_closed_and_counted() {
+    let server = start_behind("10.0.0.0/8").await;
+    let mut client = server.connect().await;
+
+    client.write_all(b"PROXY TCP4 1.2.3.4 5.6.7.8 9 10\r\n").await.unwrap();
+
+    assert_ended(&mut client).await;
+    server.until_ended("proxy_untrusted").await;
+    let answer = exchange(&server, "GET /peer", "").await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+#[tokio::test]
 async fn a_handler_that_panics_ends_its_connection_only() {
     let server = start(Limits::default()).await;
     let mut client = server.connect().await;
@@ -197,13 +235,23 @@ async fn start(limits: Limits) -> Started {
     start_with(limits, Plain).await
 }
 
+async fn start_behind(proxies: &str) -> Started {
+    let proxies = [proxies.parse().unwrap()].into_iter().collect();
+    let server = |meter: &Meter| Server::new(Limits::default(), meter, "test").behind(proxies);
+    start_server(server, Plain).await
+}
+
 async fn start_with(limits: Limits, acceptor: impl Accept) -> Started {
+    start_server(|meter| Server::new(limits, meter, "test"), acceptor).await
+}
+
+async fn start_server(server: impl FnOnce(&Meter) -> Server, acceptor: impl Accept) -> Started {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
     let meter = Meter::new();
     let gate = Arc::new(Gate::default());
     let shutdown = CancellationToken::new();
-    let server = Server::new(limits, &meter, "test");
+    let server = server(&meter);
     let mut tasks = Tasks::default();
     tasks.spawn("server", {
         let router = router(Arc::clone(&gate));

@@ -18,7 +18,7 @@ metrics! {
     PROCESS_RESIDENT_BYTES = Gauge "process_resident_bytes" [] "Memory in use by the process.";
     PROCESS_TASKS = Gauge "process_tasks" [] "Asynchronous tasks alive.";
     HTTP_CONNECTIONS = Gauge "http_connections" ["service"] "HTTP connections open.";
-    HTTP_CONNECTIONS_ENDED_TOTAL = Counter "http_connections_ended_total" ["service", "why"] "HTTP connections that the server ended: full, handshake, silent, protocol.";
+    HTTP_CONNECTIONS_ENDED_TOTAL = Counter "http_connections_ended_total" ["service", "why"] "HTTP connections that the server ended: full, handshake, silent, protocol; proxy_header for a trusted proxy without a PROXY header that can be read, proxy_untrusted for a PROXY header of somebody else.";
 
     CHANNEL_CERTIFICATE_END_SECONDS = Gauge "channel_certificate_end_seconds" ["suite"] "When the certificate in use ends, in seconds since 1970: T or G.";
     CHANNEL_CERTIFICATE_RELOADS_TOTAL = Counter "channel_certificate_reloads_total" ["suite", "outcome"] "Certificate files that changed: taken, or refused, and the old certificate stays.";
@@ -54,6 +54,8 @@ metrics! {
     LINK_KEY_FETCHES_TOTAL = Counter "link_key_fetches_total" ["outcome"] "Fetches of keys from the auth service: ok, failed.";
     LINK_CONTROL_AGE_MILLISECONDS = Gauge "link_control_age_milliseconds" [] "How old the node's knowledge of control is; nobody is let in beyond control_ms_max.";
     LINK_POLICY_REFUSALS_TOTAL = Counter "link_policy_refusals_total" [] "Joins refused because a room's policy does not let this kind of account in.";
+    LINK_UNKEPT_USES_TOTAL = Counter "link_unkept_uses_total" [] "Used single-use tokens that could not be kept on disk: after a restart they could be used again.";
+    LINK_CONTROL_LOSSES_TOTAL = Counter "link_control_losses_total" [] "Times that the bus had lost what it held of control, which was then read again from its beginning.";
     LINK_LOAD_REPORTS_TOTAL = Counter "link_load_reports_total" [] "Load reports sent, each to every collector.";
     LINK_LOST_RECORDS_TOTAL = Counter "link_lost_records_total" ["topic"] "Records that left the bus before the node read them.";
     LINK_DAMAGED_RECORDS_TOTAL = Counter "link_damaged_records_total" [] "Records from the bus that could not be decoded.";
@@ -70,6 +72,9 @@ metrics! {
     GSLB_ENTRANTS_TOTAL = Counter "gslb_entrants_total" ["by"] "Questions answered, by what let the viewer in: ticket, or none in a room that is open, or for a guest.";
     GSLB_CONTROL_AGE_SECONDS = Gauge "gslb_control_age_seconds" [] "How long ago everything on control was known; beyond half of token_ttl_s + skew_s nobody enters.";
     GSLB_JWKS_CHANGES_TOTAL = Counter "gslb_jwks_changes_total" ["outcome"] "Files of ticket keys that changed: taken, refused.";
+    GSLB_PLACE_LOADS_TOTAL = Counter "gslb_place_loads_total" ["outcome"] "Tables made of the files of addresses: taken; and files refused, where the table from before stays.";
+    GSLB_PLACE_RANGES = Gauge "gslb_place_ranges" ["family"] "Ranges of addresses that are told apart: ipv4, ipv6.";
+    GSLB_VIEWERS_TOTAL = Counter "gslb_viewers_total" ["carrier"] "Questions answered, by whose network the viewer is on.";
     GSLB_FACTS_REFUSED_TOTAL = Counter "gslb_facts_refused_total" ["kind"] "Facts on control that were not taken: malformed, epoch, skipped.";
 
     CHATSERVER_COMMENTS_TOTAL = Counter "chatserver_comments_total" ["verdict"] "Verdicts told to senders: admit, shadow, or the reason of the refusal.";
