@@ -1,0 +1,361 @@
+//! Which share of the viewers each segment base gets, by how well it serves them.
+//!
+//! [`Bases`] hears `gauges`: what viewers report of bases, one vote a report, and how broadcasters'
+//! stores take slots. Once a second it judges. A base that is bad for many viewers, and for many
+//! more than the best other one, falls to [`PERCENT_MIN`] of its weight at once; the few viewers
+//! that it keeps tell when it is well again, and it returns by steps of [`STEP_PERCENT`]. What is
+//! bad everywhere drains nothing: then it is not the base.
+//!
+//! One of several gslbs leads and judges; the others take over what is published, and so go on
+//! where it ended.
+
+mod judge;
+mod rotation;
+mod votes;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use proto::head::Base;
+use proto::id::NodeId;
+use proto::limits::BASES_MAX;
+use proto::quality::{BaseGauge, BaseGauges, StoreGauge};
+use proto::time::Mono;
+
+pub use rotation::{Place, Rotation};
+use votes::Votes;
+
+/// What a drained base keeps: a hundredth of its viewers risk a late segment, so that somebody
+/// notices when it is well again.
+pub const PERCENT_MIN: u8 = 1;
+/// One step back.
+pub const STEP_PERCENT: u8 = 10;
+/// Between two judgements, and so between two publications.
+const EVERY: Duration = Duration::from_secs(1);
+/// A base that no broadcaster announces for so long is gone, if it is not configured. They do it
+/// once a second.
+const ANNOUNCED_LIFE: Duration = Duration::from_secs(5);
+/// Broadcasters remembered for one base.
+const ORIGINS_MAX: usize = 1_000;
+
+/// How slowly a base returns.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Between two steps, and before the first one; that wait doubles each time the base falls
+    /// again soon after.
+    pub step: Duration,
+    /// A drained base that nobody reports of gets its next step after this.
+    pub quiet: Duration,
+}
+
+/// What the machine is told.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A record of `gauges`.
+    Gauges(BaseGauges),
+    /// What `control` says, whoever published it.
+    Told(Vec<Base>),
+    /// Whether this process judges.
+    Role(Role),
+}
+
+/// Whether this process judges.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Role {
+    /// It does, and publishes.
+    Leads,
+    /// It takes over what is published.
+    Follows,
+}
+
+/// What became of the votes of one record.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Heard {
+    /// Votes of viewers for whom the base is well.
+    pub good: u64,
+    /// Votes of those for whom it is bad.
+    pub bad: u64,
+    /// Votes on bases that are not known here, and announcements of more than fit.
+    pub unknown: u64,
+}
+
+/// What the machine wants.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Output {
+    /// Say on `control` where segments are served.
+    Publish(Vec<Base>),
+    /// A base got another share; for the log and the metrics.
+    Moved(Moved),
+}
+
+/// Why a base got another share of its weight.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Moved {
+    /// Which.
+    pub base: String,
+    /// Percent before; 0: it was not there.
+    pub from: u8,
+    /// Percent now; 0: it is gone.
+    pub to: u8,
+    /// Why.
+    pub why: Why,
+    /// Votes of the last seconds.
+    pub reports: u32,
+    /// Of them, how many were bad.
+    pub bad: u32,
+    /// Mean milliseconds of a fetch, as reported.
+    pub fetch_ms: u32,
+}
+
+/// Why.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Why {
+    /// Viewers report that it is bad.
+    Reports,
+    /// Its broadcasters' stores take no slots.
+    Store,
+    /// All are bad, and this one least.
+    LeastBad,
+    /// It is well again: one step.
+    Well,
+    /// Nobody says anything of it: one step, to find out.
+    Quiet,
+    /// A broadcaster began to announce it.
+    Announced,
+    /// No broadcaster announces it any more.
+    Silent,
+}
+
+impl Why {
+    /// The word in logs and metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reports => "reports",
+            Self::Store => "store",
+            Self::LeastBad => "least_bad",
+            Self::Well => "well",
+            Self::Quiet => "quiet",
+            Self::Announced => "announced",
+            Self::Silent => "silent",
+        }
+    }
+}
+
+/// All bases and their shares.
+#[derive(Debug)]
+pub struct Bases {
+    pace: Pace,
+    role: Role,
+    /// The configured ones are all there are; otherwise those that are announced.
+    is_configured: bool,
+    entries: BTreeMap<String, Entry>,
+    /// What `control` says.
+    told: Vec<Base>,
+    judged: Option<Mono>,
+    outputs: VecDeque<Output>,
+}
+
+/// One base.
+#[derive(Debug)]
+struct Entry {
+    /// Weight when it is well; 0: only for retries.
+    weight: u32,
+    percent: u8,
+    votes: Votes,
+    origins: BTreeMap<NodeId, Origin>,
+    changed: Mono,
+    /// Wait before the first step back.
+    hold: Duration,
+}
+
+/// What a broadcaster says of its stores.
+#[derive(Debug)]
+struct Origin {
+    weight: u32,
+    heard: Mono,
+    is_storing: bool,
+}
+
+impl Bases {
+    /// All well. Without `configured` ones, those that broadcasters announce.
+    #[must_use]
+    pub fn new(configured: &[Base], pace: Pace) -> Self {
+        let entry = |it: &Base| (it.base.clone(), Entry::new(it.weight, 100, pace, Mono(0)));
+        Self {
+            pace,
+            role: Role::Follows,
+            is_configured: !configured.is_empty(),
+            entries: configured.iter().take(BASES_MAX).map(entry).collect(),
+            told: Vec::new(),
+            judged: None,
+            outputs: VecDeque::new(),
+        }
+    }
+
+    /// Takes in what happened at `now`.
+    pub fn handle(&mut self, input: Input, now: Mono) -> Heard {
+        match input {
+            Input::Gauges(gauges) => {
+                let announced = gauges.store.map(|it| self.announce(gauges.node, it, now));
+                let mut heard = announced.unwrap_or_default();
+                for gauge in &gauges.bases {
+                    self.vote(gauge, now, &mut heard);
+                }
+                return heard;
+            }
+            Input::Told(bases) => self.tell(bases),
+            Input::Role(role) => {
+                self.role = role;
+                self.judged = None;
+            }
+        }
+        Heard::default()
+    }
+
+    /// Judges, if a second is over since the last time.
+    pub fn tick(&mut self, now: Mono) {
+        if self.deadline().is_some_and(|it| now < it) {
+            return;
+        }
+        self.judged = Some(now);
+        self.expire(now);
+        if self.role == Role::Leads {
+            self.judge(now);
+            let bases = self.list();
+            if bases != self.told && !bases.is_empty() {
+                self.told.clone_from(&bases);
+                self.outputs.push_back(Output::Publish(bases));
+            }
+        }
+        self.entries.values_mut().for_each(|it| it.votes.turn());
+    }
+
+    /// The next thing to do.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When [`Bases::tick`] has something to do; nothing: at once.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Mono> {
+        self.judged.map(|it| it + EVERY)
+    }
+
+    /// Every base with its weight: a hundred times what is configured or announced, when it is
+    /// well.
+    #[must_use]
+    pub fn list(&self) -> Vec<Base> {
+        let base = |(base, entry): (&String, &Entry)| Base {
+            base: base.clone(),
+            weight: entry.weight.saturating_mul(u32::from(entry.percent)),
+        };
+        self.entries.iter().map(base).collect()
+    }
+
+    fn tell(&mut self, bases: Vec<Base>) {
+        if self.role == Role::Follows {
+            for Base { base, weight } in &bases {
+                if let Some(entry) = self.entries.get_mut(base) {
+                    entry.percent = percent(*weight, entry.weight);
+                }
+            }
+        }
+        self.told = bases;
+    }
+
+    fn announce(&mut self, node: NodeId, store: StoreGauge, now: Mono) -> Heard {
+        let StoreGauge { base, weight, stored, unstored, .. } = store;
+        if !self.entries.contains_key(&base) {
+            if self.is_configured || self.entries.len() >= BASES_MAX {
+                return Heard { unknown: u64::from(!self.is_configured), ..Heard::default() };
+            }
+            let told = self.told.iter().find(|it| it.base == base);
+            let percent = told.map_or(100, |it| percent(it.weight, weight));
+            self.entries.insert(base.clone(), Entry::new(weight, percent, self.pace, now));
+            self.note(&base, 0, Why::Announced);
+            // Whoever waits for the first base waits no longer than it must.
+            self.judged = self.judged.filter(|_| self.entries.len() > 1);
+        }
+        let is_configured = self.is_configured;
+        if let Some(entry) = self.entries.get_mut(&base) {
+            let is_known = entry.origins.contains_key(&node);
+            if is_known || entry.origins.len() < ORIGINS_MAX {
+                let origin = Origin { weight, heard: now, is_storing: unstored <= stored };
+                entry.origins.insert(node, origin);
+            }
+            if !is_configured {
+                entry.weight = entry.origins.values().map(|it| it.weight).max().unwrap_or(weight);
+            }
+        }
+        Heard::default()
+    }
+
+    fn vote(&mut self, gauge: &BaseGauge, now: Mono, heard: &mut Heard) {
+        match self.entries.get_mut(&gauge.base) {
+            Some(entry) => {
+                let bad = entry.votes.take(gauge, now);
+                heard.bad += u64::from(bad);
+                heard.good += u64::from(gauge.reports - bad);
+            }
+            None => heard.unknown += u64::from(gauge.reports),
+        }
+    }
+
+    /// Forgets broadcasters that fell silent, and bases that only they announced; one always stays.
+    fn expire(&mut self, now: Mono) {
+        let mut silent = Vec::new();
+        for (base, entry) in &mut self.entries {
+            entry.origins.retain(|_, it| now.since(it.heard) < ANNOUNCED_LIFE);
+            if !self.is_configured && entry.origins.is_empty() {
+                silent.push(base.clone());
+            }
+        }
+        for base in silent {
+            if self.entries.len() > 1
+                && let Some(entry) = self.entries.remove(&base)
+            {
+                self.outputs.push_back(entry.moved(base, entry.percent, 0, Why::Silent));
+            }
+        }
+    }
+
+    /// Tells that a base has another share than `from`.
+    fn note(&mut self, base: &str, from: u8, why: Why) {
+        if let Some(entry) = self.entries.get(base) {
+            let moved = entry.moved(base.to_owned(), from, entry.percent, why);
+            self.outputs.push_back(moved);
+        }
+    }
+}
+
+impl Entry {
+    fn new(weight: u32, percent: u8, pace: Pace, now: Mono) -> Self {
+        Self {
+            weight,
+            percent,
+            votes: Votes::default(),
+            origins: BTreeMap::new(),
+            changed: now,
+            hold: pace.step,
+        }
+    }
+
+    /// Whether most of its broadcasters have stores that take slots, or none says anything.
+    fn is_storing(&self) -> bool {
+        let failing = self.origins.values().filter(|it| !it.is_storing).count();
+        2 * failing <= self.origins.len()
+    }
+
+    fn moved(&self, base: String, from: u8, to: u8, why: Why) -> Output {
+        let (reports, bad) = self.votes.sum();
+        let fetch_ms = self.votes.fetch_ms();
+        Output::Moved(Moved { base, from, to, why, reports, bad, fetch_ms })
+    }
+}
+
+/// The share that a published weight is of a full one.
+fn percent(weight: u32, full: u32) -> u8 {
+    let percent = weight.checked_div(full).unwrap_or(100);
+    u8::try_from(percent.clamp(u32::from(PERCENT_MIN), 100)).unwrap_or(100)
+}

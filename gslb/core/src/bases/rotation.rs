@@ -1,0 +1,195 @@
+//! In which order each arriving viewer gets the bases.
+//!
+//! The first one goes round by weight, smoothly: of the weights 5, 1, 1 come a a b a c a a, never
+//! five times a in a row (the algorithm of nginx's upstream module). The list's order is the
+//! viewer's order.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use proto::head::Base;
+
+/// Turns until they repeat, at most, but one for each base.
+const TURNS_MAX: u64 = 1_000;
+
+/// Where a base is, and what it weighs when it is well.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Place {
+    /// Its viewers' region; empty: everybody's.
+    pub region: String,
+    /// As configured.
+    pub weight: u32,
+}
+
+/// Whose turn it is: for every region one round.
+///
+/// A viewer gets the bases of the own region as they weigh, and all others with weight 0: those are
+/// for retries. Where the region has none, or half of its weight is drained, it is as for viewers of
+/// no region: those get the bases of no region, or all.
+#[derive(Debug, Default)]
+pub struct Rotation {
+    regions: BTreeMap<String, Round>,
+    elsewhere: Round,
+}
+
+#[derive(Debug, Default)]
+struct Round {
+    /// The answers, by which base comes first.
+    lists: Vec<Vec<Base>>,
+    /// Which answer is next, and so on.
+    turns: Vec<usize>,
+    next: AtomicUsize,
+}
+
+impl Rotation {
+    /// The rounds of `bases`; they begin at `first_turn`, so that several processes do not give
+    /// everybody the same first base.
+    #[must_use]
+    pub fn new(bases: &[Base], places: &BTreeMap<String, Place>, first_turn: usize) -> Self {
+        let region = |it: &Base| places.get(&it.base).map_or("", |it| it.region.as_str());
+        let full = |it: &Base| places.get(&it.base).map_or(0, |it| u64::from(it.weight) * 100);
+        let round = |near: &dyn Fn(&Base) -> bool| Round::new(bases, near, first_turn);
+
+        let nowhere = |it: &Base| region(it).is_empty();
+        let elsewhere = match bases.iter().any(|it| nowhere(it) && it.weight > 0) {
+            true => round(&nowhere),
+            false => round(&|_| true),
+        };
+        let mut regions = BTreeMap::new();
+        for name in bases.iter().map(region).filter(|it| !it.is_empty()) {
+            let here = |it: &Base| region(it) == name;
+            let weight: u64 =
+                bases.iter().filter(|it| here(it)).map(|it| u64::from(it.weight)).sum();
+            let when_well: u64 = bases.iter().filter(|it| here(it)).map(full).sum();
+            if weight > 0 && 2 * weight >= when_well {
+                regions.entry(name.to_owned()).or_insert_with(|| round(&here));
+            }
+        }
+        Self { regions, elsewhere }
+    }
+
+    /// The bases for the next viewer of a region, in order; none if there are none.
+    pub fn next(&self, region: &str) -> &[Base] {
+        self.regions.get(region).unwrap_or(&self.elsewhere).next()
+    }
+}
+
+impl Round {
+    fn new(bases: &[Base], near: &dyn Fn(&Base) -> bool, first_turn: usize) -> Self {
+        let weigh = |it: &Base| Base { weight: if near(it) { it.weight } else { 0 }, ..it.clone() };
+        let mut bases: Vec<Base> = bases.iter().map(weigh).collect();
+        bases.sort_by_key(|it| std::cmp::Reverse(it.weight));
+        let lists = (0..bases.len()).map(|first| {
+            let mut list = bases.clone();
+            list[..=first].rotate_right(1);
+            list
+        });
+        let turns = turns(&bases);
+        Self { lists: lists.collect(), turns, next: AtomicUsize::new(first_turn) }
+    }
+
+    fn next(&self) -> &[Base] {
+        let turn = self.next.fetch_add(1, Ordering::Relaxed).checked_rem(self.turns.len());
+        let first = turn.map_or(0, |it| self.turns[it]);
+        self.lists.get(first).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Who comes first, turn by turn, in one round: each as often as it weighs.
+fn turns(bases: &[Base]) -> Vec<usize> {
+    let sum: u64 = bases.iter().map(|it| u64::from(it.weight)).sum();
+    let scaled = |it: &Base| match u64::from(it.weight) {
+        weight if sum <= TURNS_MAX || weight == 0 => weight,
+        weight => (weight * TURNS_MAX / sum).max(1),
+    };
+    let weights: Vec<i64> =
+        bases.iter().map(|it| i64::try_from(scaled(it)).unwrap_or(i64::MAX)).collect();
+    let sum: i64 = weights.iter().sum();
+    let mut currents = vec![0; weights.len()];
+    let mut turns = Vec::new();
+    for _ in 0..sum {
+        let mut best = 0;
+        for (index, weight) in weights.iter().enumerate() {
+            currents[index] += weight;
+            if currents[index] > currents[best] {
+                best = index;
+            }
+        }
+        currents[best] -= sum;
+        turns.push(best);
+    }
+    turns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bases(weights: &[(&str, u32)]) -> Vec<Base> {
+        weights.iter().map(|&(base, weight)| Base { base: base.to_owned(), weight }).collect()
+    }
+
+    fn firsts(rotation: &Rotation, region: &str, turns: usize) -> String {
+        (0..turns).map(|_| rotation.next(region)[0].base.as_str()).collect()
+    }
+
+    #[test]
+    fn the_first_base_goes_round_smoothly_by_weight() {
+        let rotation = Rotation::new(&bases(&[("a", 5), ("b", 1), ("c", 1)]), &BTreeMap::new(), 0);
+
+        assert_eq!(firsts(&rotation, "", 14), "aabacaaaabacaa");
+        assert_eq!(rotation.next("").len(), 3);
+    }
+
+    #[test]
+    fn large_weights_keep_their_ratio_and_none_is_forgotten() {
+        let weights = [("a", 4_000_000_000), ("b", 1_000_000_000), ("c", 1)];
+        let rotation = Rotation::new(&bases(&weights), &BTreeMap::new(), 7);
+
+        let all = firsts(&rotation, "", 1_000);
+
+        assert!((798..=801).contains(&all.matches('a').count()), "{all}");
+        assert!((198..=201).contains(&all.matches('b').count()), "{all}");
+        assert!(all.contains('c'));
+    }
+
+    #[test]
+    fn a_region_comes_first_and_the_rest_is_for_retries() {
+        let list = bases(&[("n", 100), ("s", 100), ("t", 300), ("w", 200)]);
+        let place = |region: &str, weight| Place { region: region.to_owned(), weight };
+        let places = BTreeMap::from([
+            ("n".to_owned(), place("north", 1)),
+            ("s".to_owned(), place("south", 1)),
+            ("t".to_owned(), place("south", 3)),
+            ("w".to_owned(), place("", 2)),
+        ]);
+
+        let rotation = Rotation::new(&list, &places, 0);
+
+        assert_eq!(firsts(&rotation, "south", 8), "ttstttst");
+        assert_eq!(firsts(&rotation, "north", 2), "nn");
+        assert_eq!(firsts(&rotation, "east", 2), "ww");
+        assert!(rotation.next("north")[1..].iter().all(|it| it.weight == 0));
+    }
+
+    #[test]
+    fn a_region_whose_bases_are_drained_is_as_any_other() {
+        let list = bases(&[("n", 1), ("w", 200)]);
+        let place = |region: &str, weight| Place { region: region.to_owned(), weight };
+        let places =
+            BTreeMap::from([("n".to_owned(), place("north", 1)), ("w".to_owned(), place("", 2))]);
+
+        let rotation = Rotation::new(&list, &places, 0);
+
+        assert_eq!(firsts(&rotation, "north", 2), "ww");
+    }
+
+    #[test]
+    fn no_bases_are_no_trouble() {
+        let nothing = Rotation::default();
+        let retries = Rotation::new(&bases(&[("a", 0), ("b", 0)]), &BTreeMap::new(), 3);
+
+        assert!(nothing.next("").is_empty());
+        assert_eq!(retries.next("").len(), 2);
+    }
+}
