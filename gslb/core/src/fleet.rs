@@ -5,7 +5,7 @@
 //! dead node in the answers. No two machines' clocks are compared: a lease runs on the clock of
 //! whoever hears the report.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,8 +20,10 @@ use lease::{Lease, Stamp};
 use row::{Row, State};
 
 pub(crate) use lease::Ramp;
+pub use look::{Look, Standing};
 
 mod lease;
+mod look;
 pub(crate) mod row;
 
 /// Nodes that any configuration may allow: what turn arithmetic is proven for.
@@ -30,6 +32,8 @@ pub const NODES_MAX: usize = 1 << 15;
 ///
 /// Not for ever: a node whose clock was set back between two starts is heard again after this.
 const MEMORY: Duration = Duration::from_secs(600);
+/// Joined, drained, besieged, expired: more of one node are told only to who listens.
+const OUTPUTS_PER_NODE: usize = 4;
 
 /// What bounds a fleet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -83,6 +87,10 @@ pub enum Output {
     Joined(NodeId),
     /// A node's lease expired.
     Expired(NodeId),
+    /// A node takes no more viewers, because it drains.
+    Draining(NodeId),
+    /// A node takes no more viewers, because it is attacked.
+    Besieged(NodeId),
 }
 
 /// All nodes under lease.
@@ -101,6 +109,8 @@ pub struct Fleet {
     /// Slots of forgotten nodes.
     free: Vec<u32>,
     live: usize,
+    /// Nodes under lease that are attacked.
+    besieged: BTreeSet<NodeId>,
     /// Rises when pools must be built anew: a node joined, expired, or changed its addresses.
     shape: u64,
     /// Rises with everything that a reader of the loads could notice.
@@ -111,7 +121,7 @@ pub struct Fleet {
     settled: Mono,
     /// Nothing expires and nothing is forgotten before.
     due: Mono,
-    /// At most one joining and one expiry for each of `nodes_max`; what exceeds it is not told.
+    /// At most [`OUTPUTS_PER_NODE`] for each of `nodes_max`; what exceeds it is not told.
     outputs: VecDeque<Output>,
 }
 
@@ -145,6 +155,7 @@ impl Fleet {
             leases: Vec::new(),
             free: Vec::new(),
             live: 0,
+            besieged: BTreeSet::new(),
             shape: 0,
             version: 0,
             heard: Mono::default(),
@@ -165,6 +176,7 @@ impl Fleet {
             return Err(Refusal::Replayed);
         }
         let lived = before.filter(|(_, row)| row.is_live()).map(|(it, _)| it.region);
+        let drained = before.is_some_and(|(it, _)| it.report.load.draining);
         let region = self.regions.number(&report.region).ok_or(Refusal::RegionMax)?;
         let moves = lived != Some(region);
         if moves && self.lived_in.get(region.index()).is_some_and(|it| *it >= REGION_NODES_MAX) {
@@ -183,13 +195,20 @@ impl Fleet {
             self.leave(lived);
             self.enter(region);
         }
-        let node = report.node;
+        let (node, load) = (report.node, report.load);
         self.settle(slot, report, region, lease);
-        if lived.is_some() {
-            return Ok(Heard::Renewed);
+        if lived.is_none() {
+            self.tell(Output::Joined(node));
         }
-        self.tell(Output::Joined(node));
-        Ok(Heard::Joined)
+        if load.draining && !drained {
+            self.tell(Output::Draining(node));
+        }
+        if !load.besieged {
+            self.besieged.remove(&node);
+        } else if self.besieged.insert(node) {
+            self.tell(Output::Besieged(node));
+        }
+        Ok(if lived.is_none() { Heard::Joined } else { Heard::Renewed })
     }
 
     /// Ends the leases that expired at or before `now`.
@@ -253,6 +272,18 @@ impl Fleet {
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.live == 0
+    }
+
+    /// Nodes under lease that are attacked.
+    #[must_use]
+    pub const fn besieged(&self) -> &BTreeSet<NodeId> {
+        &self.besieged
+    }
+
+    /// The last report of a node.
+    pub(crate) fn report(&self, node: NodeId) -> Option<&LoadReport> {
+        let slot = self.slots.get(&node)?;
+        self.member(*slot).map(|it| &it.report)
     }
 
     /// Rises with every report that counts and every lease that expires.
@@ -395,6 +426,7 @@ impl Fleet {
         self.rows[slot].state = State::Dead;
         self.shape += 1;
         self.version += 1;
+        self.besieged.remove(&self.rows[slot].node);
         self.tell(Output::Expired(self.rows[slot].node));
     }
 
@@ -407,7 +439,7 @@ impl Fleet {
     }
 
     fn tell(&mut self, output: Output) {
-        if self.outputs.len() < 2 * self.limits.nodes_max {
+        if self.outputs.len() < OUTPUTS_PER_NODE * self.limits.nodes_max {
             self.outputs.push_back(output);
         }
     }
