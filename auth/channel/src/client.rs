@@ -63,6 +63,14 @@ impl ClientTls {
         Self { config: Arc::new(config), chain: Arc::clone(&self.chain) }
     }
 
+    /// The same, going on with no earlier session: every handshake is a full one.
+    #[must_use]
+    pub fn afresh(&self) -> Self {
+        let mut config = self.config();
+        config.resumption = Resumption::disabled();
+        Self { config: Arc::new(config), chain: Arc::clone(&self.chain) }
+    }
+
     /// The same, offering these protocols, best first.
     #[must_use]
     pub fn with_alpn(&self, alpn: &[&[u8]]) -> Self {

@@ -160,7 +160,8 @@ impl ServerTls {
         meter.gauge(list::CHANNEL_CERTIFICATE_END_SECONDS, &[self.suite().name()]).set(end_s);
     }
 
-    /// Shakes hands; give it a deadline. [`crate::suite`] says what came of it.
+    /// Shakes hands; give it a deadline. [`crate::suite`] says what came of it. The client gets
+    /// its ticket together with the first bytes that are written to it.
     ///
     /// # Errors
     /// When the client leaves, offers nothing that fits, or sends too much before it is done. It

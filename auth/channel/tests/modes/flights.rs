@@ -1,6 +1,7 @@
-//! What a client says right behind its handshake, in one write with the end of it.
+//! What goes over the wire together: what a client says right behind its handshake, in one write
+//! with the end of it, and what a server says first, with its ticket.
 
-use std::io::Write;
+use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
 
 use rustls::ClientConnection;
@@ -39,6 +40,35 @@ async fn all_of_a_long_flight_behind_the_handshake_arrives_in_both_modes() {
             assert!(heard == flight, "other bytes than were said");
         }
     }
+}
+
+#[tokio::test]
+async fn a_ticket_goes_out_with_the_first_words_of_the_server() {
+    let site = Site::new();
+    let server = site.server();
+    let (mut near, far) = pair().await;
+    let config = Arc::new(site.tls.client().unwrap().config());
+    let mut client =
+        ClientConnection::new(config, ServerName::try_from("localhost").unwrap()).unwrap();
+    let shaking = async {
+        let last = finish(&mut client, &mut near, &[]).await;
+        near.write_all(&last).await.unwrap();
+    };
+    let ((), stream) = in_time(async { tokio::join!(shaking, server.accept(far)) }).await;
+    let mut stream = stream.unwrap();
+    let mut near = near.into_std().unwrap();
+
+    let silent = near.read(&mut [0; 1]).unwrap_err();
+    stream.write_all(b"welcome").await.unwrap();
+    stream.flush().await.unwrap();
+    client.read_tls(&mut near).unwrap();
+    client.process_new_packets().unwrap();
+
+    assert_eq!(silent.kind(), ErrorKind::WouldBlock);
+    assert_eq!(client.tls13_tickets_received(), 1);
+    let mut heard = [0; 7];
+    client.reader().read_exact(&mut heard).unwrap();
+    assert_eq!(&heard, b"welcome");
 }
 
 /// Shakes hands up to the client's last message, and leaves it unsent with `flight` behind it.
