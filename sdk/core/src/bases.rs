@@ -1,53 +1,173 @@
-//! Which segment base a client asks first: by weight, fixed for this client.
+//! Which segment base a client asks: by weight, by its own draw, and by what it lives through.
+//!
+//! Every client has a draw for each base, fixed for its life, and orders the bases by these draws
+//! and the weights (weighted rendezvous hashing): the first ones of all clients together follow the
+//! weights, and a change of weights moves only as many clients as it must. The draws are such that
+//! the first base that `enter` hands out comes first, as long as the weights stay.
+//!
+//! A base that is bad for this client twice in a row is left at once, whatever the weights say, and
+//! tried again after a wait. The base that served last stays second until another one served.
+
+mod quality;
+mod rank;
+
+use std::time::Duration;
 
 use proto::head::Base;
+use proto::limits::BASES_MAX;
+use proto::quality::BaseReport;
+use proto::time::{Mono, Wall};
 
-/// Bases a client keeps; more are ignored.
-pub const BASES_MAX: usize = 8;
+use quality::Quality;
 
-/// The bases in the order this client uses them.
-///
-/// The first is drawn by weight (`draw` is uniform in 0..1); the others follow as they stand, for
-/// retries. The same draw gives the same base as long as the weights stay, so a client keeps warm
-/// connections, and a change of weights moves only as many clients as it must.
-#[must_use]
-pub fn rank(bases: &[Base], draw: f64) -> Vec<String> {
-    let bases = &bases[..bases.len().min(BASES_MAX)];
-    let total: f64 = bases.iter().map(|it| f64::from(it.weight)).sum();
-    let mut rest = draw.clamp(0.0, 1.0) * total;
-    let mut first = bases.iter().position(|it| it.weight > 0).unwrap_or(0);
-    for (index, base) in bases.iter().enumerate().filter(|(_, it)| it.weight > 0) {
-        first = index;
-        rest -= f64::from(base.weight);
-        if rest < 0.0 {
-            break;
-        }
-    }
-    (0..bases.len()).map(|it| bases[(first + it) % bases.len()].base.clone()).collect()
+/// A fetch that takes longer is late: what is in it is shown later than it should.
+pub const LATE: Duration = Duration::from_secs(1);
+
+/// How a fetch ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Fetched {
+    /// With what was asked for.
+    Whole,
+    /// Without an answer, with a server's error, or with damaged bytes.
+    Failed,
+    /// The base says that there is no such file, which may well be.
+    NotThere,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The bases that a client knows.
+#[derive(Debug)]
+pub struct Bases {
+    draw: u64,
+    is_settled: bool,
+    known: Vec<Known>,
+    /// The server's time when the newest weights were said: those in older segments are passed over.
+    as_of: Wall,
+    /// Which one served last.
+    served: Option<String>,
+}
 
-    fn bases(weights: &[u32]) -> Vec<Base> {
-        let base = |(index, &weight): (usize, &u32)| Base { base: index.to_string(), weight };
-        weights.iter().enumerate().map(base).collect()
+#[derive(Debug)]
+struct Known {
+    base: String,
+    weight: u32,
+    /// The largest weight heard: when it is well.
+    weight_max: u32,
+    /// Handed out to be used, not only for retries: near this client.
+    is_near: bool,
+    quality: Quality,
+}
+
+impl Bases {
+    /// None yet. `draw` is uniform over all its values.
+    #[must_use]
+    pub const fn new(draw: u64) -> Self {
+        Self { draw, is_settled: false, known: Vec::new(), as_of: Wall(0), served: None }
     }
 
-    #[test]
-    fn the_first_base_follows_the_weights_and_all_others_are_there_for_retries() {
-        let bases = bases(&[3, 0, 1]);
-
-        assert_eq!(rank(&bases, 0.0), ["0", "1", "2"]);
-        assert_eq!(rank(&bases, 0.74), ["0", "1", "2"]);
-        assert_eq!(rank(&bases, 0.75), ["2", "0", "1"]);
-        assert_eq!(rank(&bases, 1.0), ["2", "0", "1"]);
+    /// Takes what `enter` handed out at the server's time `as_of`: what has a weight there is near,
+    /// the rest is for retries.
+    pub fn entered(&mut self, bases: &[Base], as_of: Wall) {
+        let has_weight = bases.iter().any(|it| it.weight > 0);
+        self.replace(bases, as_of);
+        for (known, told) in self.known.iter_mut().zip(bases) {
+            known.is_near = told.weight > 0 || !has_weight;
+        }
+        if let (false, Some(first)) = (self.is_settled, bases.first()) {
+            self.draw = rank::settle(self.draw, bases, &first.base);
+            self.is_settled = true;
+        }
     }
 
-    #[test]
-    fn no_bases_and_no_weights_are_no_trouble() {
-        assert!(rank(&[], 0.5).is_empty());
-        assert_eq!(rank(&bases(&[0, 0]), 0.9), ["0", "1"]);
+    /// Takes weights that were said later, by a link, a head or a segment, at the server's time
+    /// `as_of`. None at all change nothing.
+    pub fn weigh(&mut self, bases: &[Base], as_of: Wall) {
+        if !bases.is_empty() && as_of >= self.as_of {
+            self.replace(bases, as_of);
+        }
+    }
+
+    fn replace(&mut self, bases: &[Base], as_of: Wall) {
+        self.as_of = self.as_of.max(as_of);
+        let mut before = std::mem::take(&mut self.known);
+        let has_far = before.iter().any(|it| !it.is_near);
+        for Base { base, weight } in bases.iter().take(BASES_MAX) {
+            let known = match before.iter().position(|it| it.base == *base) {
+                Some(index) => before.swap_remove(index),
+                None => Known {
+                    base: base.clone(),
+                    weight: 0,
+                    weight_max: 0,
+                    is_near: !has_far,
+                    quality: Quality::default(),
+                },
+            };
+            let weight_max = known.weight_max.max(*weight);
+            self.known.push(Known { weight: *weight, weight_max, ..known });
+        }
+    }
+
+    /// The base for an attempt: the next one in this client's order each time.
+    #[must_use]
+    pub fn pick(&self, attempt: u32, now: Mono) -> Option<String> {
+        let order = self.order(now);
+        let attempt = usize::try_from(attempt).unwrap_or(0).checked_rem(order.len())?;
+        Some(order[attempt].to_owned())
+    }
+
+    /// All bases in this client's order.
+    #[must_use]
+    pub fn order(&self, now: Mono) -> Vec<&str> {
+        let stays_near = self.stays_near();
+        let mut order: Vec<_> = self
+            .known
+            .iter()
+            .map(|it| {
+                let score = rank::score(self.draw, &it.base, it.weight);
+                let key = (it.quality.is_left(now), it.weight == 0, it.is_near != stays_near);
+                (key, score, it.base.as_str())
+            })
+            .collect();
+        order.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        let mut order: Vec<&str> = order.into_iter().map(|(_, _, base)| base).collect();
+        let served = self.served.as_deref();
+        if let Some(index @ 1..) = order.iter().position(|it| Some(*it) == served) {
+            order[1..=index].rotate_right(1);
+        }
+        order
+    }
+
+    /// Whether this client asks near bases first: as many clients go elsewhere as these are
+    /// drained.
+    fn stays_near(&self) -> bool {
+        let near = || self.known.iter().filter(|it| it.is_near);
+        let weight: u64 = near().map(|it| u64::from(it.weight)).sum();
+        let weight_max: u64 = near().map(|it| u64::from(it.weight_max)).sum();
+        rank::is_within(self.draw, weight, weight_max)
+    }
+
+    /// A question goes to a base.
+    pub fn asked(&mut self, base: &str, now: Mono) {
+        if let Some(quality) = self.quality(base) {
+            quality.ask(now);
+        }
+    }
+
+    /// The question of `asked` has ended at `now`.
+    pub fn ended(&mut self, base: &str, asked: Mono, fetched: Fetched, now: Mono) {
+        if let Some(quality) = self.quality(base) {
+            quality.end(asked, fetched, now);
+            if fetched == Fetched::Whole {
+                self.served = Some(base.to_owned());
+            }
+        }
+    }
+
+    /// What was lived through since the last report, by base.
+    pub fn report(&mut self, now: Mono) -> Vec<BaseReport> {
+        self.known.iter_mut().filter_map(|it| it.quality.report(&it.base, now)).collect()
+    }
+
+    fn quality(&mut self, base: &str) -> Option<&mut Quality> {
+        self.known.iter_mut().find(|it| it.base == base).map(|it| &mut it.quality)
     }
 }

@@ -153,7 +153,11 @@ async fn enter_once(
     learned: &mut Learned,
 ) -> Result<Established, Setback> {
     let entered = ask(options, learned).await?;
-    let mut setback = Setback { is_read_only: entered.addresses.is_empty(), ..Setback::default() };
+    let mut setback = Setback {
+        is_read_only: entered.addresses.is_empty(),
+        retry_after: Duration::from_millis(entered.retry_after_ms.into()),
+        ..Setback::default()
+    };
     let offers = entered.addresses.clone();
     learned.entered = Some(entered);
     for offer in offers.into_iter().filter(|it| options.speaks(it.address.transport)) {
@@ -218,6 +222,7 @@ pub(crate) async fn request(
 ) -> anyhow::Result<EnterRequest> {
     let client = Client {
         device: options.device.as_ref().map(ToString::to_string),
+        class: options.class,
         transports: options.transports.clone(),
         ip: None,
     };

@@ -13,13 +13,13 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use proto::close::CloseCode;
 use proto::frame::{Comment, Uplink};
-use proto::head::Base;
 use proto::id::{Cid, RoomId};
 use proto::limits::ROOMS_PER_SESSION_MAX;
 use proto::time::Mono;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use sdk_core::backoff::Backoff;
+use sdk_core::bases::Bases;
 use sdk_core::poll::Draws;
 use sdk_core::room::{Input, Room};
 use sdk_core::server_clock::ServerClock;
@@ -34,6 +34,11 @@ use crate::session::{Due, Session};
 use crate::wire::WireError;
 use jobs::{Done, Statistics};
 
+/// Shortest and longest time between two reports. A million sessions send 130,000 a second.
+const REPORT_MIN: Duration = Duration::from_secs(5);
+/// See [`REPORT_MIN`].
+const REPORT_MAX: Duration = Duration::from_secs(10);
+
 /// What an attempt to connect gives.
 type Attempted = (Learned, Result<Established, Setback>);
 
@@ -46,11 +51,10 @@ pub(crate) struct Driver {
     server_clock: ServerClock,
     backoff: Backoff,
     resume: Option<Resume>,
-    /// Segment bases in this client's order.
-    bases: Vec<String>,
-    base_draw: f64,
+    bases: Bases,
     jobs: FuturesUnordered<BoxFuture<'static, Done>>,
     statistics: Statistics,
+    report_at: Mono,
     /// Comments without a verdict, with when that is given up.
     unacked: BTreeMap<Cid, (Mono, Comment)>,
     commands: mpsc::Receiver<Command>,
@@ -107,13 +111,13 @@ impl Driver {
         };
         Self {
             rooms: wanted.map(room).collect(),
-            base_draw: rng.random(),
+            bases: Bases::new(rng.random()),
+            report_at: options.clock.mono() + REPORT_MAX.mul_f64(rng.random()),
             rng,
             link: Link::Waiting(Mono(0)),
             server_clock: ServerClock::default(),
             backoff: Backoff::default(),
             resume: None,
-            bases: Vec::new(),
             jobs: FuturesUnordered::new(),
             statistics: Statistics::default(),
             unacked: BTreeMap::new(),
@@ -186,7 +190,7 @@ impl Driver {
         let unacked = self.unacked.values().map(|(until, _)| *until);
         let link = match &self.link {
             Link::Waiting(until) => Some(*until),
-            Link::Open(session) => Some(session.deadline()),
+            Link::Open(session) => Some(session.deadline().min(self.report_at)),
             Link::Connecting(_) | Link::Over => None,
         };
         for at in rooms.chain(unacked).chain(link) {
@@ -219,17 +223,26 @@ impl Driver {
         };
         match session.tick(now, self.options.waits.pong, draw) {
             Due::Nothing => {}
-            Due::Ping { nonce } => {
-                self.send(&Uplink::Ping { nonce }).await;
-                if let Some(report) = self.statistics.take() {
-                    self.send(&Uplink::Report(report)).await;
-                }
-            }
+            Due::Ping { nonce } => self.send(&Uplink::Ping { nonce }).await,
             Due::Renew => {
                 let authority = session.address.authority();
                 self.renew(authority);
             }
             Due::Dead => self.disconnected(None, Duration::ZERO),
+        }
+        self.report(now).await;
+    }
+
+    /// Tells now and then how segments arrive, while they are polled.
+    async fn report(&mut self, now: Mono) {
+        if now < self.report_at {
+            return;
+        }
+        let spread = (REPORT_MAX - REPORT_MIN).mul_f64(self.rng.random());
+        self.report_at = now + REPORT_MIN + spread;
+        let bases = self.bases.report(now);
+        if let Some(report) = self.statistics.take(bases) {
+            self.send(&Uplink::Report(report)).await;
         }
     }
 
@@ -280,7 +293,7 @@ impl Driver {
         self.spread_clock();
         if let Some(entered) = learned.entered {
             self.backoff.retune(entered.retry);
-            self.rebase(&entered.segments);
+            self.bases.entered(&entered.segments, entered.server_ms);
             let addresses = entered.addresses.into_iter().map(|it| it.address);
             let resume = self.resume.get_or_insert_with(|| Resume {
                 ticket: String::new(),
@@ -302,12 +315,6 @@ impl Driver {
     fn spread_clock(&mut self) {
         if let Some(offset) = self.server_clock.offset() {
             self.tell_rooms(&Input::Clock(offset));
-        }
-    }
-
-    fn rebase(&mut self, bases: &[Base]) {
-        if !bases.is_empty() {
-            self.bases = sdk_core::bases::rank(bases, self.base_draw);
         }
     }
 

@@ -7,6 +7,7 @@ use channel::ClientTls;
 use futures_util::future::BoxFuture;
 use kit::clock::Clock;
 use proto::address::Transport;
+use proto::enter::Class;
 use proto::frame::Path;
 use proto::head::Tier;
 use proto::id::{AppId, DeviceId, RoomId};
@@ -72,6 +73,8 @@ pub struct Options {
     /// Rooms to be in, and how their items should come; at most
     /// [`proto::limits::ROOMS_PER_SESSION_MAX`].
     pub rooms: Vec<(RoomId, Path)>,
+    /// What kind of client this is: `enter` orders the delivery paths by it.
+    pub class: Class,
     /// Transports that may be used.
     pub transports: Vec<Transport>,
     /// The device's name, bound into the token.
@@ -110,6 +113,7 @@ impl Options {
             enter_url,
             entry: entry.into(),
             rooms: Vec::new(),
+            class: Class::Native,
             transports: vec![Transport::Tls, Transport::Wss, Transport::Tcp, Transport::Ws],
             device: None,
             tls: None,

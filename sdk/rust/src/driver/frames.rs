@@ -6,7 +6,7 @@ use bytes::Bytes;
 use proto::address::{Address, Carrier};
 use proto::frame::{Ack, Close, Control, Downlink, LoginOk, Outcome};
 use proto::id::RoomId;
-use proto::time::Mono;
+use proto::time::{Mono, Wall};
 use rand::RngExt;
 use sdk_core::room::Input;
 
@@ -99,7 +99,9 @@ impl Driver {
                 self.outbox.push_back(Event::Heat { room, heat, gen_no, slot });
             }
             Control::Bases { ref bases } => {
-                self.rebase(bases);
+                // It says no time: what it says is said now.
+                let said = self.server_clock.offset().map_or(Wall(0), |it| it.wall(now));
+                self.bases.weigh(bases, said);
                 self.outbox.push_back(Event::Control(control));
             }
             Control::Closed { ref room } => {

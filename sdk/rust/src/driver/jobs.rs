@@ -7,9 +7,11 @@ use proto::enter::EnterResponse;
 use proto::frame::{Report, Uplink};
 use proto::head::Head;
 use proto::id::{Gen, RoomId, SlotNo};
+use proto::quality::BaseReport;
 use proto::segment::Segment;
 use proto::time::{Mono, millis};
 use rand::RngExt;
+use sdk_core::bases::Fetched;
 use sdk_core::merge;
 use sdk_core::poll::Miss;
 use sdk_core::room::{Input, Output, Room};
@@ -28,10 +30,28 @@ const FETCH_RETRY_WAIT: Duration = Duration::from_millis(1_000);
 
 /// A job that ended.
 pub(super) enum Done {
-    Head { room: RoomId, outcome: Result<Box<Head>, Miss>, received: Mono },
-    Polled { room: RoomId, outcome: Result<Box<Segment>, Miss>, received: Mono, took: Duration },
-    Fetched { room: RoomId, gen_no: Gen, slot: SlotNo, segment: Option<Box<Segment>> },
-    Renewed { authority: String, response: Option<Box<EnterResponse>> },
+    Head {
+        room: RoomId,
+        outcome: Result<Box<Head>, Miss>,
+        received: Mono,
+    },
+    Polled {
+        room: RoomId,
+        base: Option<String>,
+        outcome: Result<Box<Segment>, Miss>,
+        asked: Mono,
+        received: Mono,
+    },
+    Fetched {
+        room: RoomId,
+        gen_no: Gen,
+        slot: SlotNo,
+        segment: Option<Box<Segment>>,
+    },
+    Renewed {
+        authority: String,
+        response: Option<Box<EnterResponse>>,
+    },
 }
 
 /// How well segments arrive, since the last report.
@@ -45,12 +65,17 @@ pub(super) struct Statistics {
 
 impl Statistics {
     /// The report, if there is something in it; the count starts over.
-    pub(super) fn take(&mut self) -> Option<Report> {
+    pub(super) fn take(&mut self, bases: Vec<BaseReport>) -> Option<Report> {
         let Self { fetches, failures, missed, fetch_ms } = std::mem::take(self);
         let mean_ms = fetch_ms / u64::from(fetches.max(1));
         let fetch_ms = u32::try_from(mean_ms).unwrap_or(u32::MAX);
-        let bases = Vec::new();
-        (fetches > 0).then_some(Report { fetches, failures, missed, fetch_ms, bases })
+        (fetches > 0 || !bases.is_empty()).then_some(Report {
+            fetches,
+            failures,
+            missed,
+            fetch_ms,
+            bases,
+        })
     }
 
     fn count(&mut self, outcome: &Result<Box<Segment>, Miss>, took: Duration) {
@@ -92,14 +117,8 @@ impl Driver {
         }
     }
 
-    /// The base for an attempt: the next one in this client's order each time.
-    fn base(&self, attempt: u32) -> Option<String> {
-        let attempt = usize::try_from(attempt).unwrap_or(0);
-        self.bases.get(attempt % self.bases.len().max(1)).cloned()
-    }
-
     fn read_head(&self, room: RoomId, attempt: u32) {
-        let (options, base) = (Arc::clone(&self.options), self.base(attempt));
+        let (options, base) = (Arc::clone(&self.options), self.bases.pick(attempt, self.now()));
         self.jobs.push(Box::pin(async move {
             let outcome = match base {
                 Some(base) => head(&options.http, &base, &room, options.waits.fetch).await,
@@ -110,22 +129,27 @@ impl Driver {
         }));
     }
 
-    fn poll_segment(&self, name: Name, attempt: u32) {
-        let (options, base) = (Arc::clone(&self.options), self.base(attempt));
+    fn poll_segment(&mut self, name: Name, attempt: u32) {
+        let asked = self.now();
+        let (options, base) = (Arc::clone(&self.options), self.bases.pick(attempt, asked));
+        if let Some(base) = &base {
+            self.bases.asked(base, asked);
+        }
         self.jobs.push(Box::pin(async move {
-            let asked = options.clock.mono();
-            let outcome = match base {
-                Some(base) => fetch(&options.http, &base, &name, options.waits.fetch).await,
+            let outcome = match &base {
+                Some(base) => fetch(&options.http, base, &name, options.waits.fetch).await,
                 None => Err(FetchError::NotYet),
             };
             let outcome = outcome.map(Box::new).map_err(|error| miss(&error));
             let received = options.clock.mono();
-            Done::Polled { room: name.room, outcome, received, took: received.since(asked) }
+            Done::Polled { room: name.room, base, outcome, asked, received }
         }));
     }
 
     fn fetch_segment(&self, name: Name) {
-        let (options, bases) = (Arc::clone(&self.options), self.bases.clone());
+        let options = Arc::clone(&self.options);
+        let order = self.bases.order(self.now());
+        let bases: Vec<String> = order.into_iter().map(str::to_owned).collect();
         self.jobs.push(Box::pin(async move {
             let segment = fetch_with_retries(&options, &bases, &name).await;
             let Name { room, gen_no, slot, .. } = name;
@@ -157,7 +181,7 @@ impl Driver {
         match done {
             Done::Head { room, outcome, received } => {
                 if let Ok(head) = &outcome {
-                    self.rebase(&head.bases);
+                    self.bases.weigh(&head.bases, head.now_ms);
                     self.server_clock.sample(head.now_ms, received);
                     self.spread_clock();
                 }
@@ -165,10 +189,13 @@ impl Driver {
                 let missed = |why| Input::Missed { why, draw };
                 self.tell_room(&room, outcome.map_or_else(missed, Input::Head), now);
             }
-            Done::Polled { room, outcome, received, took } => {
-                self.statistics.count(&outcome, took);
+            Done::Polled { room, base, outcome, asked, received } => {
+                self.statistics.count(&outcome, received.since(asked));
+                if let Some(base) = base {
+                    self.bases.ended(&base, asked, fetched(&outcome), received);
+                }
                 if let Ok(segment) = &outcome {
-                    self.rebase(&segment.header.bases);
+                    self.bases.weigh(&segment.header.bases, segment.header.now_ms);
                     self.server_clock.sample(segment.header.now_ms, received);
                     self.spread_clock();
                 }
@@ -223,6 +250,14 @@ async fn fetch_with_retries(
         }
     }
     None
+}
+
+const fn fetched(outcome: &Result<Box<Segment>, Miss>) -> Fetched {
+    match outcome {
+        Ok(_) => Fetched::Whole,
+        Err(Miss::Failed) => Fetched::Failed,
+        Err(Miss::NotYet | Miss::Gone) => Fetched::NotThere,
+    }
 }
 
 fn miss(error: &FetchError) -> Miss {

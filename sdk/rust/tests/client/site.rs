@@ -155,6 +155,7 @@ async fn enter(State(shared): State<Arc<Shared>>, Json(request): Json<EnterReque
         delivery: vec![Delivery::Push],
         segments: content.bases.clone(),
         retry: Retry { base_ms: 20, max_ms: 100, factor: 2.0, jitter: 1.0 },
+        retry_after_ms: 0,
     })
     .into_response()
 }
