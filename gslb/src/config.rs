@@ -1,16 +1,31 @@
 //! What an operator can set.
 
+mod delivery;
+mod full;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use auth_core::sealed::SECRET_BYTES_MIN;
 use auth_core::secret::Secret;
-use gslb_core::fleet::NODES_MAX;
+use gslb_core::fleet::{Fleet, Limits, NODES_MAX};
+use gslb_core::policy::Policy;
+use kit::proxy::Proxies;
 use proto::enter::Retry;
 use proto::head::Base;
 use proto::id::NodeId;
 use proto::limits::{BASE_BYTES_MAX, BASES_MAX, WORD_BYTES_MAX};
 use serde::{Deserialize, Serialize};
+
+use crate::place;
+
+pub use delivery::Delivery;
+pub use full::Full;
+
+/// Largest batch that any configuration may allow: its answers are 1 MiB.
+pub(crate) const BATCH_MAX: u32 = 1_000;
 
 /// The gslb's configuration, `[gslb]`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -33,7 +48,8 @@ pub struct Config {
     pub horizon_s_min: u32,
     /// Who tickets must be made for (`aud`); empty: tickets must not have an `aud`.
     pub audience: String,
-    /// The region whose addresses are handed out first; others only where it has none left.
+    /// The region of viewers of whom `[gslb.place]` knows none. A viewer gets addresses of the own
+    /// region first.
     pub region: String,
     /// Milliseconds between two snapshots. At 2,000 nodes one costs some 50 µs, so 5 ms is one
     /// hundredth of a core; raise it with the number of nodes.
@@ -43,39 +59,58 @@ pub struct Config {
     pub lease_ms: u32,
     /// Link nodes known at a time, about 1 KiB each; at most 32,768. More are refused.
     pub nodes_max: u32,
-    /// Viewers of one node, in multiples of the mean: lower it if a node that just started gets
-    /// more logins than it can shake hands with.
-    pub share_max: u32,
+    /// Who gets the next viewers.
+    pub policy: Policy,
     /// Where segments are served; empty: what the broadcasters announce.
     pub segments: Vec<Base>,
     /// Proxies in front of this process that append to `X-Forwarded-For`. A number too high lets
     /// clients choose their own address; too low puts everybody under the proxy's rate.
     pub trusted_hops: u32,
+    /// Proxies that pass TCP connections on and say whose they are (PROXY protocol, version 2), as
+    /// networks such as `10.1.0.0/16`. Each of their connections must begin with such a header,
+    /// and nobody else's may. Who can connect from such a network can choose an address.
+    pub trusted_proxies: Proxies,
     /// How clients are told to try again.
     pub retry: Retry,
     /// Kicks and bans remembered, about 200 bytes each. Beyond it, tickets older than the oldest
     /// kick are refused, whoever they are of.
     pub revocations_max: u32,
-    /// How often one client address may ask.
+    /// Questions of one `POST /v1/enter:batch`. An answer to one takes about 1 KiB of memory while
+    /// it is sent, and all of a batch take one core's time one after another.
+    pub batch_max: u32,
+    /// Bearer tokens of operators, for `GET /v1/nodes`; each at least 32 bytes. Without any nobody
+    /// may look.
+    pub operator_keys: Vec<Secret>,
+    /// By which ways items reach a viewer, by what kind of client it is.
+    pub delivery: Delivery,
+    /// When those ask again for whom there is no place.
+    pub full: Full,
+    /// How often one client address may ask, and all together.
     pub rate: Rate,
+    /// How an address becomes a carrier and a region.
+    pub place: place::Config,
     /// Where load reports come in.
     pub collector: Collector,
     /// What the server spends on its clients.
     pub http: kit::http::Limits,
 }
 
-/// How often one client address (IPv6: its /64) may ask. `[gslb.rate]`.
+/// How often one client address (IPv6: its /64) may ask, and all together. `[gslb.rate]`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "snake_case")]
 pub struct Rate {
-    /// Whether there is a limit.
+    /// Whether there is a limit for each address.
     pub enabled: bool,
     /// Questions a second in the long run. Many viewers can share one address of a carrier.
     pub per_s: u32,
     /// Questions at once.
     pub burst: u32,
-    /// Addresses told apart, about 50 bytes each. Addresses that fall together share a rate.
+    /// Addresses told apart, 8 bytes each. Addresses that fall together share a rate.
     pub addresses_max: u32,
+    /// Questions a second of all addresses together; 0: any number. More are told to come back, as
+    /// `[gslb.full]` says, before their tickets are looked at. A core answers some 50,000 over
+    /// HTTP: give what this machine can do for the others to be answered in time.
+    pub all_per_s: u32,
 }
 
 /// Where load reports come in. `[gslb.collector]`.
@@ -106,12 +141,18 @@ impl Default for Config {
             snapshot_ms: 5,
             lease_ms: 300,
             nodes_max: 20_000,
-            share_max: 4,
+            policy: Policy::default(),
             segments: Vec::new(),
             trusted_hops: 0,
+            trusted_proxies: Proxies::default(),
             retry: Retry::default(),
             revocations_max: 100_000,
+            batch_max: 100,
+            operator_keys: Vec::new(),
+            delivery: Delivery::default(),
+            full: Full::default(),
             rate: Rate::default(),
+            place: place::Config::default(),
             collector: Collector::default(),
             http: kit::http::Limits::default(),
         }
@@ -140,15 +181,45 @@ impl Config {
         for (name, value) in [
             ("snapshot_ms", self.snapshot_ms),
             ("lease_ms", self.lease_ms),
-            ("share_max", self.share_max),
             ("revocations_max", self.revocations_max),
         ] {
             ensure!(value > 0, "{name}: 0 does not work");
         }
         check_bases(&self.segments).context("segments")?;
         check_retry(&self.retry).context("retry")?;
+        ensure!(
+            (1..=BATCH_MAX).contains(&self.batch_max),
+            "batch_max: {} is not 1 to {BATCH_MAX}",
+            self.batch_max
+        );
+        for key in &self.operator_keys {
+            let bytes = key.expose().len();
+            ensure!(
+                bytes >= SECRET_BYTES_MIN,
+                "operator_keys: one has {bytes} bytes, fewer than {SECRET_BYTES_MIN}"
+            );
+        }
+        self.delivery.check().context("delivery")?;
+        self.full.check().context("full")?;
+        self.policy.check().context("policy")?;
+        ensure!(
+            self.policy.fresh_ms_max > self.collector.idle_ms,
+            "policy: fresh_ms_max must be more than collector.idle_ms, or no load is ever believed"
+        );
+        self.trusted_proxies.check().context("trusted_proxies")?;
+        self.place.check().context("place")?;
         self.rate.check().context("rate")?;
         self.collector.check(self.lease_ms).context("collector")
+    }
+}
+
+impl Config {
+    /// A fleet within the bounds.
+    pub(crate) fn fleet(&self) -> Fleet {
+        Fleet::new(Limits {
+            lease: Duration::from_millis(self.lease_ms.into()),
+            nodes_max: self.nodes_max as usize,
+        })
     }
 }
 
@@ -195,7 +266,7 @@ impl Collector {
 
 impl Default for Rate {
     fn default() -> Self {
-        Self { enabled: true, per_s: 200, burst: 2_000, addresses_max: 65_536 }
+        Self { enabled: true, per_s: 200, burst: 2_000, addresses_max: 65_536, all_per_s: 200_000 }
     }
 }
 
@@ -211,6 +282,8 @@ fn local(port: u16) -> SocketAddr {
 
 #[cfg(test)]
 mod tests {
+    use proto::enter::Delivery as Path;
+
     use super::*;
 
     #[test]
@@ -232,13 +305,24 @@ mod tests {
         check("region", |it| it.region = String::new());
         check("nodes_max", |it| it.nodes_max = 32_769);
         check("lease_ms", |it| it.lease_ms = 0);
-        check("share_max", |it| it.share_max = 0);
+        check("policy", |it| it.policy.replicas = 0);
+        check("policy", |it| it.policy.fresh_ms_max = it.collector.idle_ms);
         check("segments", |it| it.segments = vec![base("cdn.example")]);
         check("segments", |it| it.segments = vec![base("https://cdn.example/")]);
         check("segments", |it| it.segments = vec![base("https://cdn.example"); 17]);
         check("retry", |it| it.retry.max_ms = 1);
         check("retry", |it| it.retry.factor = f32::NAN);
         check("retry", |it| it.retry.jitter = 1.5);
+        check("batch_max", |it| it.batch_max = 0);
+        check("operator_keys", |it| it.operator_keys = vec![Secret::new("short".to_owned())]);
+        check("delivery", |it| it.delivery.weak = vec![Path::Segments]);
+        check("delivery", |it| it.delivery.native = vec![Path::Push, Path::Push]);
+        check("full", |it| it.full.returns_per_s = 0);
+        check("full", |it| it.full.wait_ms_max = it.full.wait_ms_min);
+        check("trusted_proxies", |it| {
+            it.trusted_proxies = std::iter::repeat_n("10.0.0.0/8".parse().unwrap(), 257).collect();
+        });
+        check("place", |it| it.place.files = vec![PathBuf::from("places.txt")]);
         check("rate", |it| it.rate.burst = 0);
         check("collector", |it| it.collector.idle_ms = 300);
         check("collector", |it| it.collector.pack_ms = 101);

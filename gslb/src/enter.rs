@@ -1,40 +1,46 @@
 //! `POST /v1/enter`: a ticket in, or an app and a room that ask for none; addresses with tokens out.
 //!
+//! The same for many viewers is `POST /v1/enter:batch`, and as lines of text `GET /v1/enter.txt`.
 //! An answer looks at what is known in this process and asks nobody.
 
+mod admission;
+mod ask;
+mod batch;
+mod counts;
 mod entrant;
 mod http;
+mod nodes;
+mod numbers;
 mod peer;
+mod plain;
 mod refusal;
+mod render;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use auth_core::app::App;
-use auth_core::keyring::Keyring;
 use auth_core::ticket::{self, TicketRefusal};
 use auth_core::token::Claims;
-use gslb_core::assign::{self, Request, Wants};
+use gslb_core::assign::{self, ADDRESSES_PER_ANSWER, Request};
 use gslb_core::listener::Listener;
 use gslb_core::snapshot::Snapshot;
 use kit::clock::Clock;
-use kit::meter::{Meter, list};
-use parking_lot::Mutex;
-use prometheus::IntCounter;
-use proto::address::Carrier;
-use proto::enter::{Delivery, EnterRequest, EnterResponse, Offer};
+use kit::meter::Meter;
 use proto::id::{AppId, DeviceId};
 use proto::time::Wall;
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
-use sha2::{Digest, Sha256};
 
 use crate::config::Config;
-use crate::known::Known;
-use crate::rate::Rate;
-use entrant::{By, Entrant};
+use crate::known::{Known, Minter};
+use crate::nodes::Desk;
+use crate::place::{Carriers, Whereabouts};
+use admission::{Admission, Admitted};
+use ask::Ask;
+use counts::{Counts, Outcome};
+use entrant::Entrant;
+use render::{Form, Paths, Written};
 
 pub(crate) use http::router;
 pub use refusal::Refusal;
@@ -44,22 +50,18 @@ pub use refusal::Refusal;
 pub struct Answerer {
     config: Config,
     clock: Clock,
-    meter: Meter,
     known: Arc<Known>,
     apps: BTreeSet<AppId>,
-    /// By their hash: comparing hashes tells nobody how much of a key was right.
-    api_keys: BTreeMap<[u8; 32], AppId>,
-    rate: Option<Rate>,
-    /// Token numbers and passing accounts must be unpredictable: seeded by the operating system,
-    /// never by the root.
-    rng: Mutex<StdRng>,
+    admission: Admission,
+    written: Written,
     counts: Counts,
+    desk: Desk,
 }
 
 /// A question, with what the connection says about who asks.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// An [`EnterRequest`] as JSON.
+    /// An [`EnterRequest`](proto::enter::EnterRequest) as JSON.
     pub body: &'a [u8],
     /// Whose question it is.
     pub from: IpAddr,
@@ -67,41 +69,33 @@ pub struct Question<'a> {
     pub api_key: Option<&'a str>,
 }
 
-#[derive(Debug)]
-struct Counts {
-    assigned: IntCounter,
-    renewed: IntCounter,
-    full: IntCounter,
-    none_live: IntCounter,
-    no_transport: IntCounter,
-    by_ticket: IntCounter,
-    by_open: IntCounter,
-    by_guest: IntCounter,
-}
+/// The addresses to mint for, in the order to try them.
+type Chosen<'a> = [Option<&'a Listener>; ADDRESSES_PER_ANSWER];
 
 impl Answerer {
     pub(crate) fn new(
-        config: Config,
+        config: &Config,
         apps: &[App],
+        carriers: &Carriers,
         known: Arc<Known>,
         clock: Clock,
-        meter: Meter,
-    ) -> anyhow::Result<Self> {
-        let keys = apps.iter().flat_map(|app| app.api_keys.iter().map(|key| (key, app.id)));
-        Ok(Self {
+        meter: &Meter,
+        desk: Desk,
+    ) -> Self {
+        Self {
             apps: apps.iter().map(|it| it.id).collect(),
-            api_keys: keys.map(|(key, app)| (hash(key.expose()), app)).collect(),
-            rate: Rate::new(&config.rate, clock.clone()),
-            rng: Mutex::new(StdRng::from_seed(kit::seed::random_bytes()?)),
-            counts: Counts::new(&meter),
-            config,
+            admission: Admission::new(config, apps, &clock),
+            written: Written::new(&config.retry, &config.delivery),
+            counts: Counts::new(carriers, meter),
+            desk,
+            config: config.clone(),
             clock,
-            meter,
             known,
-        })
+        }
     }
 
-    /// Writes the answer, an [`EnterResponse`] as JSON, behind what `answer` holds.
+    /// Writes the answer, an [`EnterResponse`](proto::enter::EnterResponse) as JSON, behind what
+    /// `answer` holds.
     ///
     /// # Errors
     /// [`Refusal`]; then nothing was written.
@@ -111,151 +105,172 @@ impl Answerer {
         now: Wall,
         answer: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
-        let response = self.decide(question, now)?;
-        serde_json::to_writer(answer, &response).expect("an answer is JSON, and a Vec takes it");
+        let &Question { body, from, api_key } = question;
+        let ask: Ask<'_> = serde_json::from_slice(body).map_err(|_| Refusal::Malformed)?;
+        let admitted = self.admission.admit(from, api_key, ask.client.ip)?;
+        self.answer_in(Form::Json, &ask, admitted, now, answer)
+    }
+
+    /// Writes a whole answer.
+    fn answer_in(
+        &self,
+        form: Form,
+        ask: &Ask<'_>,
+        admitted: Admitted,
+        now: Wall,
+        answer: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
+        let start = answer.len();
+        render::put_server(form, now, answer);
+        if form == Form::Json {
+            answer.push(b',');
+        }
+        if let Err(refusal) = self.offer(form, ask, admitted, now, answer) {
+            answer.truncate(start);
+            return Err(refusal);
+        }
+        let segments = self.known.bases.load();
+        match form {
+            Form::Json => {
+                self.written.common_json(&segments, answer);
+                answer.push(b'}');
+            }
+            Form::Text => self.written.common_text(&segments, answer),
+        }
         Ok(())
     }
 
-    fn decide(&self, question: &Question<'_>, now: Wall) -> Result<EnterResponse, Refusal> {
-        let request: EnterRequest =
-            serde_json::from_slice(question.body).map_err(|_| Refusal::Malformed)?;
-        let key_app = self.admit(question, request.client.ip)?;
-        let device = request.client.device.as_deref().map(DeviceId::parse).transpose();
+    /// Writes what an answer has for this viewer alone: addresses with tokens, the order of the
+    /// ways, and when to ask again where there are no addresses. After a refusal a part of it may
+    /// be written.
+    fn offer(
+        &self,
+        form: Form,
+        ask: &Ask<'_>,
+        admitted: Admitted,
+        now: Wall,
+        answer: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
+        let device = ask.client.device.as_ref().map(|it| DeviceId::parse(&it.0)).transpose();
         let device = device.map_err(|_| Refusal::Device)?;
         // Before the kicks are looked at: one that is read meanwhile must not count as looked at.
         let control_age = self.known.control.age(self.clock.mono());
-        let entrant = self.entrant(&request, now)?;
-        if key_app.is_some_and(|it| it != entrant.app) {
-            return Err(Refusal::OtherApp);
-        }
+        let entrant = self.entrant(ask, now)?;
+        admitted.check_app(entrant.app)?;
 
-        let keyring = self.known.keys.current().ok_or(Refusal::NoKeys)?;
+        let keys = self.known.keys.current();
+        let minter = keys.as_ref().ok_or(Refusal::NoKeys)?;
         let from = counting_from(control_age, &entrant, now)?;
         let snapshot = self.known.snapshot.load();
-        let (listeners, count) = self.choose(&snapshot, &request)?;
-        let addresses = self.mint(&listeners, &entrant, device, &keyring, from)?;
-        let answer = self.respond(addresses, now)?;
-        count.inc();
-        self.counts.by(entrant.by).inc();
-        Ok(answer)
+        let (chosen, outcome) = self.choose(&snapshot, ask, admitted)?;
+        let paths = Paths {
+            class: ask.client.class,
+            has_addresses: chosen[0].is_some(),
+            has_segments: !self.known.bases.load().is_empty(),
+        };
+        let retry_after_ms = if paths.has_addresses { 0 } else { self.admission.returns.next_ms() };
+        if !paths.has_addresses && !paths.has_segments {
+            return Err(Refusal::Nowhere { retry_after_ms });
+        }
+        let by = entrant.by;
+        put_offers(form, &chosen, entrant, device, minter, from, answer)?;
+        self.written.delivery(form, paths, answer);
+        render::put_retry_after(form, retry_after_ms, answer);
+        self.counts.answered(outcome, by);
+        Ok(())
     }
 
-    /// Lets a question pass, if there are not too many; the app of its API key, if it has one.
-    fn admit(
-        &self,
-        question: &Question<'_>,
-        named: Option<IpAddr>,
-    ) -> Result<Option<AppId>, Refusal> {
-        let key_app = question.api_key.and_then(|it| self.api_keys.get(&hash(it)).copied());
-        let trusted = named.filter(|_| key_app.is_some());
-        if let Some(rate) = &self.rate {
-            let passed = rate.check(trusted.unwrap_or(question.from));
-            passed.map_err(|retry_after_ms| Refusal::RateLimited { retry_after_ms })?;
-        }
-        if question.api_key.is_some() && key_app.is_none() {
-            return Err(Refusal::ApiKey);
-        }
-        if named != trusted {
-            return Err(Refusal::ApiKeyMissing);
-        }
-        Ok(key_app)
-    }
-
-    fn entrant(&self, request: &EnterRequest, now: Wall) -> Result<Entrant, Refusal> {
-        if !request.ticket.is_empty() {
-            if request.app.is_some() || request.room.is_some() {
+    fn entrant(&self, ask: &Ask<'_>, now: Wall) -> Result<Entrant, Refusal> {
+        let ticket = &*ask.ticket.0;
+        if !ticket.is_empty() {
+            if ask.app.is_some() || ask.room.is_some() {
                 return Err(Refusal::Malformed);
             }
             let tickets = self.known.tickets.load();
             let revocations = self.known.revocations.read();
-            let ticket = ticket::verify(&request.ticket, &tickets, &revocations, now)?;
+            let ticket = ticket::verify(ticket, &tickets, &revocations, now)?;
             return Entrant::with_ticket(ticket, &self.known.policies.read());
         }
-        let (Some(app), Some(room), None) = (request.app, &request.room, &request.renew) else {
+        let (Some(app), Some(room), None) = (ask.app, &ask.room, &ask.renew) else {
             return Err(Refusal::TicketRequired);
         };
         if !self.apps.contains(&app) {
             return Err(TicketRefusal::UnknownApp { app }.into());
         }
-        let mut number = [0; 16];
-        self.rng.lock().fill_bytes(&mut number);
+        let number = numbers::next().map_err(|_| Refusal::NoRandom)?;
         Entrant::without_ticket(app, room.clone(), number, &self.known.policies.read())
     }
 
-    /// The addresses to mint for, and what to count once that is done.
+    /// The addresses to mint for.
     fn choose<'a>(
         &self,
         snapshot: &'a Snapshot,
-        request: &EnterRequest,
-    ) -> Result<(Vec<&'a Listener>, &IntCounter), Refusal> {
-        if let Some(authority) = &request.renew {
-            let listener = snapshot.find(authority).ok_or(Refusal::UnknownAddress)?;
-            return Ok((vec![listener], &self.counts.renewed));
+        ask: &Ask<'_>,
+        admitted: Admitted,
+    ) -> Result<(Chosen<'a>, Outcome), Refusal> {
+        let mut chosen = Chosen::default();
+        if let Some(authority) = &ask.renew {
+            chosen[0] = Some(snapshot.find(&authority.0).ok_or(Refusal::UnknownAddress)?);
+            return Ok((chosen, Outcome::Renewed));
         }
-        let wants = Wants::new(&request.client.transports);
-        let region = snapshot.region(&self.config.region);
-        let request = Request { region, carrier: Carrier::Bgp, wants };
-        Ok(match snapshot.assign(&request) {
-            Ok(assignment) => (assignment.listeners().collect(), &self.counts.assigned),
-            Err(assign::Refusal::Full) => (Vec::new(), &self.counts.full),
-            Err(assign::Refusal::NoneLive) => (Vec::new(), &self.counts.none_live),
-            Err(assign::Refusal::NoTransport | assign::Refusal::NoReserve) => {
-                (Vec::new(), &self.counts.no_transport)
+        let place = self.known.place.load();
+        let Whereabouts { carrier, region } = place.of(admitted.address);
+        self.counts.viewer(carrier);
+        let region = snapshot.region(region.unwrap_or(&self.config.region));
+        let request = Request { region, carrier, wants: ask.client.wants() };
+        let outcome = match snapshot.assign(&request) {
+            Ok(assignment) => {
+                chosen.iter_mut().zip(assignment.listeners()).for_each(|(it, of)| *it = Some(of));
+                Outcome::Assigned
             }
-        })
-    }
-
-    /// A token for each address.
-    fn mint(
-        &self,
-        listeners: &[&Listener],
-        entrant: &Entrant,
-        device: Option<DeviceId>,
-        keyring: &Keyring,
-        from: Wall,
-    ) -> Result<Vec<Offer>, Refusal> {
-        let mut claims = Claims {
-            app: entrant.app,
-            link: [0; 16],
-            iat_s: u32::try_from(from.unix_s()).unwrap_or(u32::MAX),
-            ttl_s: entrant.ttl_s,
-            flags: entrant.flags,
-            caps: entrant.caps,
-            jti: [0; 16],
-            account: entrant.account.clone(),
-            device,
-            rooms: entrant.rooms.clone(),
+            Err(assign::Refusal::Full) => Outcome::Full,
+            Err(assign::Refusal::NoneLive) => Outcome::NoneLive,
+            Err(assign::Refusal::NoTransport | assign::Refusal::NoReserve) => Outcome::NoTransport,
         };
-        let offers = listeners.iter().map(|listener| {
-            claims.link = *listener.link_id();
-            self.rng.lock().fill_bytes(&mut claims.jti);
-            let token = keyring.mint(&claims).map_err(|_| Refusal::NoKeys)?;
-            Ok(Offer { address: listener.address().clone(), token })
-        });
-        offers.collect()
+        Ok((chosen, outcome))
     }
+}
 
-    /// Without addresses the segments alone: full is not locked out.
-    fn respond(&self, addresses: Vec<Offer>, now: Wall) -> Result<EnterResponse, Refusal> {
-        let segments = Vec::clone(&self.known.bases.load());
-        let mut delivery = Vec::with_capacity(2);
-        if !addresses.is_empty() {
-            delivery.push(Delivery::Push);
-        }
-        if !segments.is_empty() {
-            delivery.push(Delivery::Segments);
-        }
-        if delivery.is_empty() {
-            return Err(Refusal::Nowhere);
-        }
-        Ok(EnterResponse {
-            server_ms: now,
-            addresses,
-            delivery,
-            segments,
-            retry: self.config.retry,
-        })
+/// Writes the addresses, each with a token of its own.
+fn put_offers(
+    form: Form,
+    chosen: &Chosen<'_>,
+    entrant: Entrant,
+    device: Option<DeviceId>,
+    minter: &Minter,
+    from: Wall,
+    answer: &mut Vec<u8>,
+) -> Result<(), Refusal> {
+    let numbers: [u8; 16 * ADDRESSES_PER_ANSWER] =
+        numbers::next().map_err(|_| Refusal::NoRandom)?;
+    let mut claims = Claims {
+        app: entrant.app,
+        link: [0; 16],
+        iat_s: u32::try_from(from.unix_s()).unwrap_or(u32::MAX),
+        ttl_s: entrant.ttl_s,
+        flags: entrant.flags,
+        caps: entrant.caps,
+        jti: [0; 16],
+        account: entrant.account,
+        device,
+        rooms: entrant.rooms,
+    };
+    if form == Form::Json {
+        answer.extend_from_slice(b"\"addresses\":[");
     }
+    for (at, (listener, &number)) in chosen.iter().flatten().zip(numbers.as_chunks().0).enumerate()
+    {
+        (claims.link, claims.jti) = (*listener.link_id(), number);
+        let token = minter.mint(&claims).map_err(|_| Refusal::NoKeys)?;
+        if at > 0 && form == Form::Json {
+            answer.push(b',');
+        }
+        render::put_offer(form, listener, &token, answer);
+    }
+    if form == Form::Json {
+        answer.push(b']');
+    }
+    Ok(())
 }
 
 /// The moment that the tokens count from: the one up to which all kicks are known. A link refuses
@@ -273,33 +288,4 @@ fn counting_from(
         return Err(Refusal::Behind);
     }
     Ok(now - age)
-}
-
-impl Counts {
-    fn new(meter: &Meter) -> Self {
-        let answers = |outcome| meter.counter(list::GSLB_ANSWERS_TOTAL, &[outcome]);
-        let entrants = |by| meter.counter(list::GSLB_ENTRANTS_TOTAL, &[by]);
-        Self {
-            assigned: answers("assigned"),
-            renewed: answers("renewed"),
-            full: answers("full"),
-            none_live: answers("none_live"),
-            no_transport: answers("no_transport"),
-            by_ticket: entrants("ticket"),
-            by_open: entrants("open"),
-            by_guest: entrants("guest"),
-        }
-    }
-
-    const fn by(&self, by: By) -> &IntCounter {
-        match by {
-            By::Ticket => &self.by_ticket,
-            By::Open => &self.by_open,
-            By::Guest => &self.by_guest,
-        }
-    }
-}
-
-fn hash(key: &str) -> [u8; 32] {
-    Sha256::digest(key).into()
 }

@@ -1,6 +1,7 @@
 //! What questions are answered from: kept up to date by tasks, only read by answers.
 
 mod keys;
+mod minter;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,7 +15,10 @@ use parking_lot::RwLock;
 use proto::head::Base;
 use proto::time::Mono;
 
+use crate::place::Place;
+
 pub(crate) use keys::Keys;
+pub(crate) use minter::Minter;
 
 /// Everything an answer looks at.
 #[derive(Debug)]
@@ -26,6 +30,7 @@ pub(crate) struct Known {
     pub(crate) revocations: RwLock<Revocations>,
     pub(crate) bases: ArcSwap<Vec<Base>>,
     pub(crate) control: UpTo,
+    pub(crate) place: ArcSwap<Place>,
 }
 
 impl Known {
@@ -43,6 +48,7 @@ impl Known {
             revocations: RwLock::new(Revocations::new(revocations_max as usize)),
             bases: ArcSwap::from_pointee(bases),
             control: UpTo::default(),
+            place: ArcSwap::default(),
         }
     }
 }

@@ -68,7 +68,7 @@ impl Watch {
             self.control_age.set(seconds(age));
         }
         let keys = self.known.keys.current();
-        let horizon = keys.as_ref().map_or(Duration::ZERO, |it| it.horizon(now));
+        let horizon = keys.as_ref().map_or(Duration::ZERO, |it| it.keyring().horizon(now));
         self.horizon.set(seconds(horizon));
         if keys.is_none() {
             self.keys.fail("no master keys");

@@ -1,4 +1,4 @@
-//! One address of a node with what tokens need of it, computed once when the node reports it.
+//! One address of a node with what answers need of it, computed once when the node reports it.
 
 use std::sync::Arc;
 
@@ -10,6 +10,8 @@ pub struct Listener {
     address: Address,
     authority: String,
     link_id: [u8; 16],
+    /// `{"host":…,` and so on up to the token's first quote.
+    json: Box<str>,
 }
 
 impl Listener {
@@ -18,7 +20,10 @@ impl Listener {
     pub fn new(address: Address) -> Self {
         let authority = address.authority();
         let link_id = auth_core::link_id(&authority);
-        Self { address, authority, link_id }
+        let mut json = serde_json::to_string(&address).expect("names and numbers are JSON");
+        json.pop();
+        json.push_str(",\"token\":\"");
+        Self { address, authority, link_id, json: json.into() }
     }
 
     /// Prepares a node's published addresses and, behind them, its reserve, each in the order that
@@ -51,7 +56,37 @@ impl Listener {
         &self.link_id
     }
 
+    /// An offer of it as JSON, up to where the token begins.
+    #[must_use]
+    pub const fn json(&self) -> &str {
+        &self.json
+    }
+
     fn order(&self) -> (u8, u8, &str) {
         (self.address.carrier as u8, self.address.transport as u8, &self.authority)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::address::{Carrier, Transport};
+    use proto::enter::Offer;
+
+    use super::*;
+
+    #[test]
+    fn the_json_of_an_offer_lacks_the_token_alone() {
+        let address = Address {
+            host: "2001:db8::1".to_owned(),
+            port: 443,
+            transport: Transport::Wss,
+            carrier: Carrier::Unicom,
+            machine_room: "\"north\" 1".to_owned(),
+        };
+
+        let listener = Listener::new(address.clone());
+
+        let offer: Offer = serde_json::from_str(&format!("{}a\"}}", listener.json())).unwrap();
+        assert_eq!((offer.address, offer.token.as_str()), (address, "a"));
     }
 }

@@ -69,6 +69,11 @@ impl Seat {
             && self.given.fetch_add(1, Ordering::Relaxed) < self.quota
     }
 
+    /// Places that are left.
+    pub(crate) fn left(&self) -> u32 {
+        self.quota - self.given()
+    }
+
     /// Answers so far.
     #[inline]
     pub(crate) fn given(&self) -> u32 {
@@ -77,6 +82,11 @@ impl Seat {
 }
 
 impl Ledger {
+    /// Answers since the last report, before this snapshot.
+    pub(crate) const fn carried(&self) -> u32 {
+        self.carried
+    }
+
     /// Whether the next plan comes to the same: most nodes report twenty times less often than
     /// plans are made.
     #[inline]

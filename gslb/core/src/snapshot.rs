@@ -89,6 +89,15 @@ pub fn plan(fleet: &Fleet, policy: &Policy, previous: &Snapshot, now: Mono) -> S
 }
 
 impl Snapshot {
+    /// Answers that sent a viewer to the node of a slot since its last report, and how many more
+    /// may be before the next plan.
+    pub(crate) fn answers(&self, slot: usize) -> (u32, u32) {
+        let (Some(ledger), Some(seat)) = (self.ledgers.get(slot), self.seats.get(slot)) else {
+            return (0, 0);
+        };
+        (ledger.carried().saturating_add(seat.given()), seat.left())
+    }
+
     /// When it was made.
     #[must_use]
     pub const fn planned_at(&self) -> Mono {

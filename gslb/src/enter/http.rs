@@ -1,38 +1,45 @@
-//! The question and the answer over HTTP; any web page may ask.
+//! Questions and answers over HTTP; any web page may ask.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
-use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::{BytesRejection, QueryRejection};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, Query, State};
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, AUTHORIZATION, CACHE_CONTROL,
-    CONTENT_TYPE,
+    CONTENT_LENGTH, CONTENT_TYPE,
 };
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
-use kit::meter::list;
+use axum::routing::{get, post};
 
-use super::refusal::Refusal;
-use super::{Answerer, Question, peer};
+use super::render::Form;
+use super::{Answerer, Question, Refusal, nodes, peer, plain};
 
 /// Bytes of a question: twice the longest ticket.
 const BODY_BYTES_MAX: usize = 8 * 1024;
+/// Bytes of a usual answer.
+const ANSWER_BYTES: usize = 2 * 1024;
 
-/// `POST /v1/enter`, and nothing else.
+/// Every path of the service.
 pub(crate) fn router(enter: Arc<Answerer>) -> Router {
     Router::new()
-        .route("/v1/enter", post(ask).options(preflight))
+        .route("/v1/enter", post(ask).options(async || preflight("POST", "content-type")))
+        .route(
+            "/v1/enter.txt",
+            get(ask_plainly).options(async || preflight("GET", "authorization")),
+        )
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .route("/v1/enter:batch", post(ask_for_many))
+        .route("/v1/nodes", get(nodes::nodes))
         .method_not_allowed_fallback(async |State(enter): State<Arc<Answerer>>| {
             enter.refuse(&Refusal::Method)
         })
         .fallback(async |State(enter): State<Arc<Answerer>>| enter.refuse(&Refusal::NotFound))
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(middleware::map_response(to_anyone))
         .with_state(enter)
 }
@@ -45,33 +52,88 @@ async fn ask(
 ) -> Response {
     let body = match body {
         Ok(body) => body,
-        Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-            return enter.refuse(&Refusal::TooLarge);
-        }
-        Err(_) => return enter.refuse(&Refusal::Malformed),
+        Err(rejection) => return enter.refuse(&unread(rejection.status())),
     };
-    let authorization = headers.get(AUTHORIZATION).and_then(|it| it.to_str().ok());
-    let question = Question {
-        body: &body,
-        from: peer::address(peer, &headers, enter.config.trusted_hops),
-        api_key: authorization.and_then(|it| it.strip_prefix("Bearer ")),
-    };
-    let mut answer = Vec::new();
+    let from = peer::address(peer, &headers, enter.config.trusted_hops);
+    let question = Question { body: &body, from, api_key: bearer(&headers) };
+    let mut answer = Vec::with_capacity(ANSWER_BYTES);
     match enter.answer(&question, enter.clock.wall(), &mut answer) {
-        Ok(()) => {
-            let json = HeaderValue::from_static("application/json");
-            let no_store = HeaderValue::from_static("no-store");
-            ([(CONTENT_TYPE, json), (CACHE_CONTROL, no_store)], answer).into_response()
-        }
+        Ok(()) => answered("application/json", answer),
         Err(refusal) => enter.refuse(&refusal),
     }
 }
 
-/// What a browser asks before it asks.
-async fn preflight() -> impl IntoResponse {
+async fn ask_for_many(
+    State(enter): State<Arc<Answerer>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    // Before the body: nobody else may have so much of it kept.
+    let business = match enter.business(bearer(&headers)) {
+        Ok(business) => business,
+        Err(refusal) => return enter.refuse(&refusal),
+    };
+    let Ok(body) = axum::body::to_bytes(body, enter.batch_bytes_max()).await else {
+        return enter.refuse(&Refusal::TooLarge);
+    };
+    let from = peer::address(peer, &headers, enter.config.trusted_hops);
+    let mut answer = Vec::with_capacity(ANSWER_BYTES);
+    match enter.answer_all(&body, from, business, enter.clock.wall(), &mut answer) {
+        Ok(()) => answered("application/json", answer),
+        Err(refusal) => enter.refuse(&refusal),
+    }
+}
+
+async fn ask_plainly(
+    State(enter): State<Arc<Answerer>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    query: Result<Query<plain::Query>, QueryRejection>,
+) -> Response {
+    let now = enter.clock.wall();
+    let mut answer = Vec::with_capacity(ANSWER_BYTES);
+    let asked = query.map_err(|_| Refusal::Malformed).and_then(|Query(query)| {
+        let ask = query.ask(bearer(&headers))?;
+        let from = peer::address(peer, &headers, enter.config.trusted_hops);
+        let admitted = enter.admission.admit(from, None, None)?;
+        enter.answer_in(Form::Text, &ask, admitted, now, &mut answer)
+    });
+    match asked {
+        Ok(()) => answered("text/plain; charset=utf-8", answer),
+        Err(refusal) => {
+            // Status and headers are those of the same problem in JSON.
+            let (mut head, _) = enter.refuse(&refusal).into_parts();
+            let text = HeaderValue::from_static("text/plain; charset=utf-8");
+            head.headers.insert(CONTENT_TYPE, text);
+            head.headers.remove(CONTENT_LENGTH);
+            Response::from_parts(head, plain::problem(&refusal, now).into())
+        }
+    }
+}
+
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
+}
+
+/// Why a body was not read.
+fn unread(status: StatusCode) -> Refusal {
+    if status == StatusCode::PAYLOAD_TOO_LARGE { Refusal::TooLarge } else { Refusal::Malformed }
+}
+
+fn answered(content_type: &'static str, answer: Vec<u8>) -> Response {
     let headers = [
-        (ACCESS_CONTROL_ALLOW_METHODS, "POST"),
-        (ACCESS_CONTROL_ALLOW_HEADERS, "content-type"),
+        (CONTENT_TYPE, HeaderValue::from_static(content_type)),
+        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    (headers, answer).into_response()
+}
+
+/// What a browser asks before it asks.
+fn preflight(method: &'static str, header: &'static str) -> impl IntoResponse {
+    let headers = [
+        (ACCESS_CONTROL_ALLOW_METHODS, method),
+        (ACCESS_CONTROL_ALLOW_HEADERS, header),
         (ACCESS_CONTROL_MAX_AGE, "86400"),
     ];
     (StatusCode::NO_CONTENT, headers)
@@ -85,8 +147,8 @@ async fn to_anyone(mut response: Response) -> Response {
 }
 
 impl Answerer {
-    fn refuse(&self, refusal: &Refusal) -> Response {
-        self.meter.counter(list::GSLB_REFUSALS_TOTAL, &[refusal.code()]).inc();
+    pub(super) fn refuse(&self, refusal: &Refusal) -> Response {
+        self.counts.refused(refusal);
         refusal.problem(self.clock.wall()).into_response()
     }
 }

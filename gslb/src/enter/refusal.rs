@@ -24,7 +24,7 @@ pub enum Refusal {
     #[error("the API key is unknown")]
     ApiKey,
     /// Only business servers speak for others.
-    #[error("only a business server with its API key may name a client's address")]
+    #[error("only a business server with its API key may ask this")]
     ApiKeyMissing,
     /// A business server speaks for its own app.
     #[error("the ticket is of another app than the API key")]
@@ -34,6 +34,20 @@ pub enum Refusal {
     RateLimited {
         /// When to try again.
         retry_after_ms: u32,
+    },
+    /// All together ask too often.
+    #[error("there are too many questions at the moment")]
+    Busy {
+        /// When to try again: another moment for everybody.
+        retry_after_ms: u32,
+    },
+    /// More than the configured number of questions at once.
+    #[error("{questions} questions are more than {max}")]
+    BatchTooLong {
+        /// Questions found.
+        questions: usize,
+        /// Questions allowed.
+        max: u32,
     },
     /// The policy, or renewing, asks for one.
     #[error("this room, or renewing, asks for a ticket")]
@@ -53,17 +67,26 @@ pub enum Refusal {
     /// Masters or the epoch are missing.
     #[error("there are no keys to mint tokens with")]
     NoKeys,
+    /// The operating system gives no random numbers.
+    #[error("there are no random numbers to mint tokens with")]
+    NoRandom,
     /// Kicks may be missing.
     #[error("the latest kicks are not known here")]
     Behind,
     /// The fleet is full or away, and nobody serves segments.
     #[error("there is neither an address nor a segment base to go to")]
-    Nowhere,
+    Nowhere {
+        /// When to try again: another moment for everybody.
+        retry_after_ms: u32,
+    },
+    /// Not one of the configured keys.
+    #[error("an operator key is needed as a bearer token")]
+    Operator,
     /// Not a path of ours.
     #[error("there is nothing at this path")]
     NotFound,
     /// Not a method of that path.
-    #[error("this path takes POST")]
+    #[error("this path takes another method")]
     Method,
 }
 
@@ -79,14 +102,18 @@ impl Refusal {
             Self::ApiKeyMissing => "api_key_missing",
             Self::OtherApp => "other_app",
             Self::RateLimited { .. } => "rate_limited",
+            Self::Busy { .. } => "busy",
+            Self::BatchTooLong { .. } => "batch_too_long",
             Self::TicketRequired => "ticket_required",
             Self::Ticket(refusal) => refusal.code(),
             Self::NotVerified => "not_verified",
             Self::MinorsRefused => "minors_refused",
             Self::UnknownAddress => "unknown_address",
             Self::NoKeys => "no_keys",
+            Self::NoRandom => "no_random",
             Self::Behind => "behind",
-            Self::Nowhere => "nowhere",
+            Self::Nowhere { .. } => "nowhere",
+            Self::Operator => "unauthorized",
             Self::NotFound => "not_found",
             Self::Method => "method",
         }
@@ -103,32 +130,41 @@ impl Refusal {
     const fn status(&self) -> u16 {
         match self {
             Self::Malformed | Self::Device => 400,
-            Self::ApiKey | Self::TicketRequired => 401,
+            Self::ApiKey | Self::TicketRequired | Self::Operator => 401,
             Self::ApiKeyMissing | Self::OtherApp | Self::NotVerified | Self::MinorsRefused => 403,
             Self::UnknownAddress | Self::NotFound => 404,
             Self::Method => 405,
-            Self::TooLarge => 413,
+            Self::TooLarge | Self::BatchTooLong { .. } => 413,
             Self::RateLimited { .. } => 429,
             Self::Ticket(refusal) => refusal.status(),
-            Self::NoKeys | Self::Behind | Self::Nowhere => 503,
+            Self::Busy { .. }
+            | Self::NoKeys
+            | Self::NoRandom
+            | Self::Behind
+            | Self::Nowhere { .. } => 503,
         }
     }
 
-    const fn retry_after_ms(&self) -> u32 {
+    /// When to try again; 0: never like this.
+    pub(super) const fn retry_after_ms(&self) -> u32 {
         match self {
-            Self::RateLimited { retry_after_ms } => *retry_after_ms,
-            Self::NoKeys | Self::Behind | Self::Nowhere => RETRY_AFTER_MS,
+            Self::RateLimited { retry_after_ms }
+            | Self::Busy { retry_after_ms }
+            | Self::Nowhere { retry_after_ms } => *retry_after_ms,
+            Self::NoKeys | Self::NoRandom | Self::Behind => RETRY_AFTER_MS,
             Self::Malformed
             | Self::TooLarge
             | Self::Device
             | Self::ApiKey
             | Self::ApiKeyMissing
             | Self::OtherApp
+            | Self::BatchTooLong { .. }
             | Self::TicketRequired
             | Self::Ticket(_)
             | Self::NotVerified
             | Self::MinorsRefused
             | Self::UnknownAddress
+            | Self::Operator
             | Self::NotFound
             | Self::Method => 0,
         }

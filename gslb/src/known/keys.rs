@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwapOption, Guard};
 use auth_core::keyring::{KeyError, Keyring};
-use auth_core::token::KeySource;
+use auth_core::token::KeySource as _;
 use parking_lot::Mutex;
 use proto::control::EpochFact;
 use proto::keys::Masters;
 use proto::time::Wall;
 use tokio::sync::{Notify, watch};
 
+use super::minter::Minter;
+
 /// What it takes to mint.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
-    current: ArcSwapOption<Keyring>,
+    current: ArcSwapOption<Minter>,
     /// Held while `current` is replaced: what one replaces, the other must not undo.
     replacing: Mutex<()>,
     /// Length of an epoch in seconds, when the first masters are there.
@@ -25,8 +27,8 @@ pub(crate) struct Keys {
 
 impl Keys {
     /// What mints, if the masters are there.
-    pub(crate) fn current(&self) -> Option<Arc<Keyring>> {
-        self.current.load_full()
+    pub(crate) fn current(&self) -> Guard<Option<Arc<Minter>>> {
+        self.current.load()
     }
 
     /// Length of an epoch in seconds; `None` before the first masters are there. Whenever it
@@ -42,21 +44,22 @@ impl Keys {
 
     /// Whether an epoch that counts at `now` names a master which is not held.
     pub(crate) fn wants(&self, now: Wall) -> bool {
-        self.current().is_some_and(|it| !it.missing_masters(now).is_empty())
+        let current = self.current();
+        current.as_ref().is_some_and(|it| !it.keyring().missing_masters(now).is_empty())
     }
 
     /// Takes the masters. Epochs stay, unless they had another length: their numbers meant other times.
     pub(crate) fn replace_masters(&self, masters: &Masters) -> Result<(), KeyError> {
         let _replacing = self.replacing.lock();
-        let keyring = match self.current() {
+        let keyring = match self.current().as_ref().map(|it| it.keyring()) {
             Some(current) if current.interval_s() == masters.interval_s => {
-                let mut keyring = Keyring::clone(&current);
+                let mut keyring = current.clone();
                 keyring.replace_masters(masters)?;
                 keyring
             }
             Some(_) | None => Keyring::new(masters)?,
         };
-        self.current.store(Some(Arc::new(keyring)));
+        self.current.store(Some(Arc::new(Minter::new(keyring))));
         let interval_s = Some(masters.interval_s);
         self.interval_s.send_if_modified(|it| std::mem::replace(it, interval_s) != interval_s);
         Ok(())
@@ -85,12 +88,12 @@ impl Keys {
         change: impl FnOnce(&mut Keyring) -> Result<(), KeyError>,
     ) -> Result<(), KeyError> {
         let _replacing = self.replacing.lock();
-        let Some(current) = self.current() else {
+        let current = self.current().as_ref().map(|it| it.keyring().clone());
+        let Some(mut keyring) = current else {
             return Ok(());
         };
-        let mut keyring = Keyring::clone(&current);
         change(&mut keyring)?;
-        self.current.store(Some(Arc::new(keyring)));
+        self.current.store(Some(Arc::new(Minter::new(keyring))));
         Ok(())
     }
 }

@@ -1,10 +1,13 @@
 //! The service end to end: real datagrams in, real HTTP out, tokens checked as links do.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod batch;
 mod control;
 mod jwks;
 mod loads;
 mod masters;
+mod nodes;
+mod plain;
 mod policies;
 mod refusals;
 mod world;
@@ -51,8 +54,11 @@ async fn what_the_client_is_goes_into_choice_and_token() {
     let world = World::start().await;
     let _link = world.link(2).await;
     world.ready().await;
-    let client =
-        Client { device: Some("ios-1".to_owned()), transports: vec![Transport::Wss], ip: None };
+    let client = Client {
+        device: Some("ios-1".to_owned()),
+        transports: vec![Transport::Wss],
+        ..Client::default()
+    };
     let ticket = ticket_with("host", |it| (it.role, it.verified) = (Role::Host, true));
 
     let request = EnterRequest { ticket, client, ..EnterRequest::default() };

@@ -1,48 +1,40 @@
 //! A running auth service and gslb, a bus between them, and link nodes that report.
 
+mod asking;
+mod parts;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use auth_core::app::{App, TicketAlg, TicketKey};
-use auth_core::keyring::LinkKeyring;
-use auth_core::link_id;
-use auth_core::node::{NodeRole, NodeSecret};
-use auth_core::policy::Policies;
-use auth_core::replay::Replays;
-use auth_core::revocation::Revocations;
+use auth_core::app::App;
 use auth_core::secret::Secret;
-use auth_core::ticket::Signer;
-use auth_core::token::{self, Claims, Scope, TokenRefusal};
 use bus::{Bus, FaultyBus, Limits, MemoryBus, PartitionNo, Publish, topic};
 use channel::{DevCerts, ServerTls};
 use gslb::{Config, LoadTable, MemoryTable, Parts, Service};
-use hmac::digest::KeyInit;
-use hmac::{Hmac, Mac};
 use kit::clock::Clock;
 use kit::health::Health;
 use kit::meter::Meter;
 use kit::task::Tasks;
 use parking_lot::Mutex;
-use proto::address::{Address, Carrier, Transport};
 use proto::control::Fact;
-use proto::enter::{EnterRequest, EnterResponse, Offer, Problem};
+use proto::enter::{EnterRequest, EnterResponse};
 use proto::head::Base;
-use proto::id::{AppId, NodeId, UnitId};
-use proto::keys::{LinkKeys, LinkKeysRequest};
-use proto::load::{Load, LoadReport};
-use proto::policy::Policy;
-use proto::time::Wall;
-use sha2::Sha256;
+use proto::id::{AppId, NodeId};
+use proto::load::Load;
 use tempfile::TempDir;
 use tokio::net::UdpSocket;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use asking::check;
+pub(crate) use parts::{api_key, node_of, report, secret, sign, ticket, ticket_with};
+use parts::{apps, nodes};
+
 pub(crate) const APP: AppId = AppId(1);
 pub(crate) const OTHER_APP: AppId = AppId(2);
 pub(crate) const GSLB: NodeId = NodeId(1);
-const OPERATOR_KEY: &str = "the key of this test's operator, long enough";
+pub(crate) const OPERATOR_KEY: &str = "the key of this test's operator, long enough";
 /// Any wait for something that will happen.
 const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -166,6 +158,7 @@ impl World {
             secret: secret(GSLB),
             auth_url: format!("https://{}", self.auth),
             data: self.dir.path().join("gslb"),
+            operator_keys: vec![Secret::new(OPERATOR_KEY.to_owned())],
             ..Config::default()
         };
         config.collector.listen = config.listen;
@@ -257,78 +250,6 @@ impl World {
         tokio::time::timeout(DEADLINE, look).await.unwrap_or_else(|_| panic!("{:?}", failures()));
     }
 
-    /// Asks, and is answered.
-    pub(crate) async fn enter(&self, ticket: &str) -> EnterResponse {
-        let request = EnterRequest { ticket: ticket.to_owned(), ..EnterRequest::default() };
-        let response = self.ask(&request).await;
-        let (status, body) = (response.status(), response.text().await.unwrap());
-        assert_eq!(status, 200, "{body}");
-        serde_json::from_str(&body).unwrap()
-    }
-
-    pub(crate) async fn ask(&self, request: &EnterRequest) -> reqwest::Response {
-        self.post(serde_json::to_vec(request).unwrap()).send().await.unwrap()
-    }
-
-    pub(crate) fn post(&self, body: Vec<u8>) -> reqwest::RequestBuilder {
-        self.client.post(self.url("/v1/enter")).body(body)
-    }
-
-    pub(crate) fn url(&self, path: &str) -> String {
-        let scheme = if self.tls { "https" } else { "http" };
-        format!("{scheme}://{}{path}", self.gslb)
-    }
-
-    /// What the link at an offered address makes of a token.
-    pub(crate) async fn verify_at(
-        &self,
-        offer: &Offer,
-        text: &str,
-    ) -> Result<Claims, TokenRefusal> {
-        self.verify_after(&Revocations::new(1), offer, text).await
-    }
-
-    /// The same of a link that has heard of these kicks.
-    pub(crate) async fn verify_after(
-        &self,
-        revocations: &Revocations,
-        offer: &Offer,
-        text: &str,
-    ) -> Result<Claims, TokenRefusal> {
-        let node = node_of(&offer.address);
-        let authority = offer.address.authority();
-        let request = LinkKeysRequest { node, unit: UnitId(1), addresses: vec![authority.clone()] };
-        let url = format!("https://{}/v1/keys/link", self.auth);
-        let request = self.client.post(url).json(&request).header("x-barrage-node", node.0);
-        let response = request.bearer_auth(secret(node).expose()).send().await.unwrap();
-        let keys: LinkKeys = response.json().await.unwrap();
-        let keys = LinkKeyring::new(&keys).unwrap();
-        let links = [link_id(&authority)];
-        let policies = Policies::default();
-        let scope = Scope { keys: &keys, links: &links, policies: &policies, revocations };
-        token::verify(text, &scope, &mut Replays::new(10), self.clock.wall())
-    }
-
-    /// What the token for the first address says.
-    pub(crate) async fn claims(&self, answer: &EnterResponse) -> Claims {
-        let offer = &answer.addresses[0];
-        self.verify_at(offer, &offer.token).await.unwrap()
-    }
-
-    /// An operator's call to the auth service.
-    pub(crate) async fn operate(&self, path: &str) {
-        let call = self.client.post(format!("https://{}{path}", self.auth));
-        let response = call.bearer_auth(OPERATOR_KEY).send().await.unwrap();
-        assert_eq!(response.status(), 200, "{}", response.text().await.unwrap());
-    }
-
-    /// The value of a metric, as rendered.
-    pub(crate) fn count(&self, metric: &str) -> u64 {
-        let page = self.meter.render();
-        let line = page.lines().find_map(|it| it.strip_prefix(metric)?.strip_prefix(' '));
-        line.map_or(0, |it| it.parse().unwrap())
-    }
-
     fn server_tls(&self) -> ServerTls {
         self.certs.server(&[b"h2", b"http/1.1"]).unwrap()
     }
@@ -336,109 +257,4 @@ impl World {
     async fn socket(&self) -> UdpSocket {
         UdpSocket::bind("127.0.0.1:0").await.unwrap()
     }
-}
-
-/// A refusal with this status and code, as browsers may read it.
-pub(crate) async fn check(response: reqwest::Response, status: u16, code: &str) -> Problem {
-    assert_eq!(response.headers()["access-control-allow-origin"], "*");
-    assert_eq!(response.headers()["content-type"], "application/problem+json");
-    assert_eq!(response.status(), status, "{code}");
-    let problem: Problem = response.json().await.unwrap();
-    assert_eq!((problem.status, problem.code.as_str()), (status, code));
-    assert!(problem.server_ms > Wall(0));
-    problem
-}
-
-/// A ticket for room `lobby`, issued now.
-pub(crate) fn ticket(account: &str) -> String {
-    ticket_with(account, |_| {})
-}
-
-pub(crate) fn ticket_with(
-    account: &str,
-    change: impl FnOnce(&mut auth_core::ticket::Claims),
-) -> String {
-    let now = Clock::system().wall().unix_s();
-    let mut claims = auth_core::ticket::Claims::viewer(APP, account, "lobby", now, now + 600);
-    change(&mut claims);
-    let signer = Signer::new("", TicketAlg::Hs256, &ticket_secret(claims.app)).unwrap();
-    signer.sign(&claims).unwrap()
-}
-
-pub(crate) fn report(node: u32, start: Wall, counter: u64, load: Load) -> LoadReport {
-    let address = |port, transport| Address {
-        host: format!("link-{node}.example"),
-        port,
-        transport,
-        carrier: Carrier::Bgp,
-        machine_room: format!("room-{}", node % 2),
-    };
-    LoadReport {
-        node: NodeId(node),
-        unit: UnitId(1),
-        region: "local".to_owned(),
-        counter,
-        start,
-        addresses: vec![address(443, Transport::Tls), address(8443, Transport::Wss)],
-        reserve: Vec::new(),
-        load,
-    }
-}
-
-pub(crate) fn sign(report: &LoadReport, secret: &Secret) -> Vec<u8> {
-    let bytes = report.encode();
-    let mac = Hmac::<Sha256>::new_from_slice(secret.expose().as_bytes()).unwrap();
-    let mac = mac.chain_update(&bytes).finalize().into_bytes();
-    [&bytes[..], &mac[..]].concat()
-}
-
-pub(crate) fn secret(node: NodeId) -> Secret {
-    Secret::new(format!("the secret of node {node}, long enough"))
-}
-
-pub(crate) fn api_key(app: AppId) -> String {
-    format!("the API key of app {app}")
-}
-
-pub(crate) fn node_of(address: &Address) -> NodeId {
-    let number = address.host.trim_start_matches("link-").trim_end_matches(".example");
-    NodeId(number.parse().unwrap())
-}
-
-fn ticket_secret(app: AppId) -> Secret {
-    Secret::new(format!("the ticket secret of app {app}, long enough"))
-}
-
-/// Node 1 is the gslb, 2 to 9 are links, 10 serves segments.
-fn nodes() -> Arc<[NodeSecret]> {
-    let role = |it| match it {
-        1 => NodeRole::Gslb,
-        10 => NodeRole::Broadcaster,
-        _ => NodeRole::Link,
-    };
-    (1..=10)
-        .map(|it| NodeSecret {
-            node: NodeId(it),
-            role: role(it),
-            secret: secret(NodeId(it)),
-            unit: UnitId(1),
-            hosts: vec![format!("link-{it}.example")],
-        })
-        .collect()
-}
-
-fn apps() -> Vec<App> {
-    let app = |id| App {
-        id,
-        name: String::new(),
-        ticket_keys: vec![TicketKey {
-            kid: String::new(),
-            alg: TicketAlg::Hs256,
-            key: ticket_secret(id),
-        }],
-        jwks: PathBuf::new(),
-        api_keys: vec![Secret::new(api_key(id))],
-        policy: Policy::default(),
-    };
-    [app(APP), app(OTHER_APP)].into()
 }

@@ -1,0 +1,35 @@
+//! `GET /v1/nodes`: what operators see.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header::CACHE_CONTROL;
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use proto::time::Wall;
+use serde::Serialize;
+
+use super::{Answerer, Refusal, http};
+use crate::nodes::View;
+
+#[derive(Serialize)]
+struct Nodes {
+    server_ms: Wall,
+    #[serde(flatten)]
+    view: View,
+}
+
+/// The fleet, for whoever shows an operator's key.
+pub(super) async fn nodes(State(enter): State<Arc<Answerer>>, headers: HeaderMap) -> Response {
+    let key = http::bearer(&headers);
+    if !key.is_some_and(|it| enter.admission.is_operator(it)) {
+        return enter.refuse(&Refusal::Operator);
+    }
+    let Ok(view) = enter.desk.view().await else {
+        let retry_after_ms = enter.admission.returns.next_ms();
+        return enter.refuse(&Refusal::Busy { retry_after_ms });
+    };
+    let no_store = [(CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    (no_store, Json(Nodes { server_ms: enter.clock.wall(), view })).into_response()
+}

@@ -1,0 +1,160 @@
+//! How an answer is written: as JSON or as lines of text, straight into the bytes that are sent.
+
+use std::io::Write;
+
+use gslb_core::listener::Listener;
+use proto::enter::{Class, Delivery as Path, Retry};
+use proto::head::Base;
+use proto::time::Wall;
+use serde::Serialize;
+
+use crate::config;
+
+/// In which form.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Form {
+    Json,
+    Text,
+}
+
+/// What is the same in many answers, written once.
+#[derive(Debug)]
+pub(super) struct Written {
+    retry_json: String,
+    retry_text: String,
+    /// By class, then by [`Paths::index`].
+    delivery: [[Order; 4]; Class::ALL.len()],
+}
+
+/// The ways in order, in both forms.
+#[derive(Debug, Default)]
+struct Order {
+    json: String,
+    text: String,
+}
+
+/// What there is for a viewer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Paths {
+    pub(super) class: Class,
+    pub(super) has_addresses: bool,
+    pub(super) has_segments: bool,
+}
+
+impl Written {
+    pub(super) fn new(retry: &Retry, delivery: &config::Delivery) -> Self {
+        let Retry { base_ms, max_ms, factor, jitter } = retry;
+        Self {
+            retry_json: json(retry),
+            retry_text: format!("retry {base_ms} {max_ms} {factor} {jitter}\n"),
+            delivery: Class::ALL.map(|class| {
+                [(false, false), (false, true), (true, false), (true, true)].map(
+                    |(has_addresses, has_segments)| {
+                        Order::of(Paths { class, has_addresses, has_segments }, delivery)
+                    },
+                )
+            }),
+        }
+    }
+
+    /// `,"segments":[…],"retry":{…}`
+    pub(super) fn common_json(&self, segments: &[Base], out: &mut Vec<u8>) {
+        out.extend_from_slice(b",\"segments\":");
+        put_json(segments, out);
+        out.extend_from_slice(b",\"retry\":");
+        out.extend_from_slice(self.retry_json.as_bytes());
+    }
+
+    /// A line for each base, and one that says how to try again.
+    pub(super) fn common_text(&self, segments: &[Base], out: &mut Vec<u8>) {
+        for Base { base, weight } in segments {
+            put_text(out, format_args!("segments {base} {weight}\n"));
+        }
+        out.extend_from_slice(self.retry_text.as_bytes());
+    }
+
+    /// `,"delivery":[…]`, or a line.
+    pub(super) fn delivery(&self, form: Form, paths: Paths, out: &mut Vec<u8>) {
+        let order = &self.delivery[paths.class as usize][paths.index()];
+        let written = match form {
+            Form::Json => &order.json,
+            Form::Text => &order.text,
+        };
+        out.extend_from_slice(written.as_bytes());
+    }
+}
+
+impl Paths {
+    const fn index(self) -> usize {
+        (self.has_addresses as usize) << 1 | self.has_segments as usize
+    }
+}
+
+impl Order {
+    fn of(paths: Paths, delivery: &config::Delivery) -> Self {
+        let is_there = |path: &Path| match path {
+            Path::Push => paths.has_addresses,
+            Path::Segments | Path::LiteSegments => paths.has_segments,
+        };
+        let order = delivery.of(paths.class).iter().copied();
+        let order: Vec<Path> = order.filter(is_there).collect();
+        let mut text = "delivery".to_owned();
+        for path in &order {
+            text.push(' ');
+            text.push_str(path.name());
+        }
+        text.push('\n');
+        Self { json: format!(",\"delivery\":{}", json(&order)), text }
+    }
+}
+
+/// An address with its token.
+pub(super) fn put_offer(form: Form, listener: &Listener, token: &str, out: &mut Vec<u8>) {
+    match form {
+        Form::Json => {
+            out.extend_from_slice(listener.json().as_bytes());
+            out.extend_from_slice(token.as_bytes());
+            out.extend_from_slice(b"\"}");
+        }
+        Form::Text => {
+            let transport = listener.address().transport.name();
+            for part in [listener.authority(), " ", transport, " ", token, "\n"] {
+                out.extend_from_slice(part.as_bytes());
+            }
+        }
+    }
+}
+
+/// When to ask again, if that is said: `,"retry_after_ms":…`, or a line.
+pub(super) fn put_retry_after(form: Form, retry_after_ms: u32, out: &mut Vec<u8>) {
+    if retry_after_ms > 0 {
+        match form {
+            Form::Json => put_text(out, format_args!(",\"retry_after_ms\":{retry_after_ms}")),
+            Form::Text => put_text(out, format_args!("retry_after_ms {retry_after_ms}\n")),
+        }
+    }
+}
+
+/// The server's time, at the beginning of an answer.
+pub(super) fn put_server(form: Form, now: Wall, out: &mut Vec<u8>) {
+    match form {
+        Form::Json => {
+            out.extend_from_slice(b"{\"server_ms\":");
+            put_json(&now, out);
+        }
+        Form::Text => put_text(out, format_args!("server_ms {}\n", now.0)),
+    }
+}
+
+/// Anything as JSON.
+pub(super) fn put_json<T: Serialize + ?Sized>(value: &T, out: &mut Vec<u8>) {
+    serde_json::to_writer(out, value).expect("what answers say is JSON, and a Vec takes it");
+}
+
+fn put_text(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("a Vec takes what is written");
+}
+
+fn json<T: Serialize + ?Sized>(value: &T) -> String {
+    serde_json::to_string(value).expect("lists of words and numbers are JSON")
+}
