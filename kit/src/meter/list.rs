@@ -60,6 +60,7 @@ metrics! {
     LINK_LOST_RECORDS_TOTAL = Counter "link_lost_records_total" ["topic"] "Records that left the bus before the node read them.";
     LINK_DAMAGED_RECORDS_TOTAL = Counter "link_damaged_records_total" [] "Records from the bus that could not be decoded.";
     LINK_VIEWER_FETCHES_TOTAL = Counter "link_viewer_fetches_total" ["outcome"] "Segments that viewers report: fetched, failed, missed.";
+    LINK_BASE_VOTES_TOTAL = Counter "link_base_votes_total" ["vote"] "What viewers' reports say of segment bases: good, bad; unknown: nobody hands out such a base.";
 
     GSLB_ANSWERS_TOTAL = Counter "gslb_answers_total" ["outcome"] "Answers: assigned, renewed; or read-only because the fleet is full, none_live, no_transport.";
     GSLB_REFUSALS_TOTAL = Counter "gslb_refusals_total" ["reason"] "Questions refused, by the problem's code.";
@@ -67,6 +68,9 @@ metrics! {
     GSLB_NODES = Gauge "gslb_nodes" ["state"] "Link nodes: live under lease, and taking viewers.";
     GSLB_SNAPSHOT_AGE_SECONDS = Histogram "gslb_snapshot_age_seconds" [] "Age of a snapshot when the next one replaced it.";
     GSLB_TABLE_FAILURES_TOTAL = Counter "gslb_table_failures_total" ["operation"] "Load table calls that failed or came too late: get, put, decode.";
+    GSLB_TABLE_SILENCE_MILLISECONDS = Gauge "gslb_table_silence_milliseconds" [] "How long no value of the load table has been new; beyond fresh_ms_max loads are believed less and less.";
+    GSLB_LEADS = Gauge "gslb_leads" [] "Whether this process does what one gslb does for all: of all that collect, one.";
+    GSLB_MOVES_TOTAL = Counter "gslb_moves_total" ["outcome"] "Besieged nodes whose sessions were to move: told, failed, or nowhere, where no other node of the unit has a reserve.";
     GSLB_MASTERS_FETCHES_TOTAL = Counter "gslb_masters_fetches_total" ["outcome"] "Fetches of the master keys: ok, failed; and unsaved, where the copy on disk was not written.";
     GSLB_KEYS_HORIZON_SECONDS = Gauge "gslb_keys_horizon_seconds" [] "How long tokens can be minted without another epoch.";
     GSLB_ENTRANTS_TOTAL = Counter "gslb_entrants_total" ["by"] "Questions answered, by what let the viewer in: ticket, or none in a room that is open, or for a guest.";
@@ -74,8 +78,12 @@ metrics! {
     GSLB_JWKS_CHANGES_TOTAL = Counter "gslb_jwks_changes_total" ["outcome"] "Files of ticket keys that changed: taken, refused.";
     GSLB_PLACE_LOADS_TOTAL = Counter "gslb_place_loads_total" ["outcome"] "Tables made of the files of addresses: taken; and files refused, where the table from before stays.";
     GSLB_PLACE_RANGES = Gauge "gslb_place_ranges" ["family"] "Ranges of addresses that are told apart: ipv4, ipv6.";
-    GSLB_VIEWERS_TOTAL = Counter "gslb_viewers_total" ["carrier"] "Questions answered, by whose network the viewer is on.";
+    GSLB_VIEWERS_TOTAL = Counter "gslb_viewers_total" ["carrier"] "Viewers for whom addresses were looked for, by the carrier whose network they are on.";
     GSLB_FACTS_REFUSED_TOTAL = Counter "gslb_facts_refused_total" ["kind"] "Facts on control that were not taken: malformed, epoch, skipped.";
+    GSLB_BASE_VOTES_TOTAL = Counter "gslb_base_votes_total" ["vote"] "Viewers' votes on segment bases, as links sum them up: good, bad; unknown: no such base here.";
+    GSLB_BASE_PERCENT = Gauge "gslb_base_percent" ["base"] "Share of its weight that a segment base gets: 100 when it is well, 1 when it is drained, 0 when it is gone.";
+    GSLB_BASE_MOVES_TOTAL = Counter "gslb_base_moves_total" ["base", "why"] "Changes of that share: reports, store, least_bad, well, quiet, announced, silent.";
+    GSLB_BASES_LEADS = Gauge "gslb_bases_leads" [] "Whether this gslb judges the segment bases: of all, one.";
 
     CHATSERVER_COMMENTS_TOTAL = Counter "chatserver_comments_total" ["verdict"] "Verdicts told to senders: admit, shadow, or the reason of the refusal.";
     CHATSERVER_ACTS_TOTAL = Counter "chatserver_acts_total" ["act"] "Other acts of viewers: join, leave, like.";

@@ -24,7 +24,7 @@ pub(crate) enum Command {
     Up(Up),
     /// Run the auth role: epochs, keys
     Auth(Role),
-    /// Run the gslb role: addresses and tokens for arriving viewers; or play arrivals over its planner
+    /// Run the gslb role: addresses and tokens for arriving viewers; play arrivals over its planner, look addresses up
     Gslb(Gslb),
     /// Run the link role: the long connections
     Link(Role),

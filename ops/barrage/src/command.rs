@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 mod configuration;
 pub(crate) mod keys;
+pub(crate) mod place;
 mod plain;
 pub(crate) mod replay;
 pub(crate) mod role;

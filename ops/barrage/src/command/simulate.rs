@@ -1,4 +1,4 @@
-//! `barrage gslb`: the role, or `simulate`: arrivals played over the planner in virtual time.
+//! `barrage gslb`: the role; `simulate`: arrivals played over the planner in virtual time; `place`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use gslb_core::simulate;
 use serde::de::DeserializeOwned;
 
+use super::place::{self, Place};
 use super::role;
 use crate::cli::{self, Role};
 
@@ -24,6 +25,8 @@ pub(crate) struct Gslb {
 enum GslbCommand {
     /// Play arrivals over the planner in virtual time; print spread, overshoot and refusals
     Simulate(Simulate),
+    /// Look addresses up: carrier, region, and the file and range that say so
+    Place(Place),
 }
 
 #[derive(Args, Debug)]
@@ -37,6 +40,7 @@ struct Simulate {
 pub(crate) fn run(args: &Gslb) -> anyhow::Result<ExitCode> {
     match &args.command {
         None => role::run("gslb", &args.role),
+        Some(GslbCommand::Place(args)) => place::run(args),
         Some(GslbCommand::Simulate(files)) => {
             let outcome = simulate::run(&read(&files.fleet)?, &read(&files.arrivals)?)?;
             cli::line(outcome.to_string().trim_end());
