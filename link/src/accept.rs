@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::Parts;
-use crate::config::{Binder, Config, ListenerConfig, ms};
+use crate::config::{Config, ListenerConfig, ms};
 use crate::converse::{Conversation, FAREWELL_MAX, Presence};
 use crate::io::Io;
 use crate::node::Node;
@@ -48,7 +48,8 @@ pub(crate) struct Listener {
     pub(crate) link: LinkId,
     pub(crate) framing: Framing,
     pub(crate) limits: Arc<Limits>,
-    pub(crate) binder: Binder,
+    /// Whether a login must be bound to the TLS connection.
+    pub(crate) must_bind: bool,
     tls: Option<ServerTls>,
 }
 
@@ -102,7 +103,7 @@ pub(crate) fn bind(
         address,
         framing,
         limits: Arc::new(limits),
-        binder: listener.binder,
+        must_bind: listener.must_bind(),
         tls,
     };
     Ok((tcp, Arc::new(listener)))
@@ -177,7 +178,7 @@ impl Entrance {
             self.node.counts.turned_away("full");
             return None;
         };
-        Some(Presence::new(&self.node, place))
+        Some(Presence::new(&self.node, gate::site(peer.ip()), place))
     }
 
     /// One connection, from TCP to its end.

@@ -25,6 +25,8 @@ pub struct Config {
     pub secret: Secret,
     /// Folder of `link-keys.sealed`: this node's last keys, with which it takes logins after a
     /// restart while the auth service is away. A file that others can read is refused at start.
+    /// Also of `used-tokens`, 20 bytes for each login of four minutes, so that a restart forgets no
+    /// single-use token: the folder must be there again after it, and be this node's alone.
     pub data: PathBuf,
     /// Where viewers connect.
     pub listeners: Vec<ListenerConfig>,
@@ -124,7 +126,8 @@ pub struct ListenerConfig {
     /// Machine room, for people and for spreading.
     #[serde(default)]
     pub machine_room: String,
-    /// Whether logins must be bound to the TLS connection.
+    /// Whether logins must be bound to the TLS connection, so that nobody between can use them:
+    /// `auto`, `required` or `none`.
     #[serde(default)]
     pub binder: Binder,
 }
@@ -133,10 +136,14 @@ pub struct ListenerConfig {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Binder {
+    /// As the transport allows: required for `tls`, `national` and `quic`, whose clients have an
+    /// exporter; none for `tcp`, `ws` and `wss`, behind which terminators and browsers are.
+    #[default]
+    Auto,
     /// They must: for clients that have an exporter.
     Required,
-    /// They need not, but a binder that is given must be right: browsers and terminators.
-    #[default]
+    /// They need not, but a binder that is given must be right: a `tls` listener whose clients
+    /// have no exporter.
     None,
 }
 
@@ -197,8 +204,22 @@ impl ListenerConfig {
             port: 0,
             carrier: Carrier::default(),
             machine_room: String::new(),
-            binder: Binder::None,
+            binder: Binder::Auto,
         }
+    }
+
+    /// Whether logins must be bound to the TLS connection.
+    pub(crate) const fn must_bind(&self) -> bool {
+        match self.binder {
+            Binder::Auto => self.clients_can_bind(),
+            Binder::Required => true,
+            Binder::None => false,
+        }
+    }
+
+    /// Browsers have no exporter, and WebSocket clients do as browsers do.
+    const fn clients_can_bind(&self) -> bool {
+        matches!(self.transport, Transport::Tls | Transport::National | Transport::Quic)
     }
 
     /// Whether it has TLS of its own.
@@ -228,10 +249,8 @@ impl Config {
                 "{} on {listen} would be readable by others; set plain_anywhere to allow it",
                 transport.name()
             );
-            // Browsers have no exporter, and WebSocket clients do as browsers do.
-            let binds = matches!(transport, Transport::Tls | Transport::National);
             ensure!(
-                binds || listener.binder == Binder::None,
+                listener.clients_can_bind() || !listener.must_bind(),
                 "clients of {} on {listen} cannot bind their logins: set binder = \"none\"",
                 transport.name()
             );
@@ -264,6 +283,26 @@ mod tests {
 
         config.listeners[0].transport = Transport::Tls;
         config.check().unwrap();
+    }
+
+    #[test]
+    fn logins_are_bound_wherever_clients_can_bind_them() {
+        let listener =
+            |transport, binder| ListenerConfig { binder, ..ListenerConfig::plain(0, transport) };
+        let must_bind = |transport| listener(transport, Binder::Auto).must_bind();
+
+        assert!([Transport::Tls, Transport::National, Transport::Quic].into_iter().all(must_bind));
+        assert!(![Transport::Tcp, Transport::Ws, Transport::Wss].into_iter().any(must_bind));
+        assert!(!listener(Transport::Tls, Binder::None).must_bind());
+    }
+
+    #[test]
+    fn a_listener_that_says_nothing_of_binders_goes_by_its_transport() {
+        let listener = r#"{"listen": "127.0.0.1:0", "transport": "tls", "host": "127.0.0.1"}"#;
+
+        let listener: ListenerConfig = serde_json::from_str(listener).unwrap();
+
+        assert!(listener.must_bind());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! steps, and tells it what happened.
 
 mod act;
+mod login;
 mod presence;
 
 use std::future::poll_fn;
@@ -164,14 +165,14 @@ impl Conversation {
                 return;
             }
             Mail::End(close) => close,
-            Mail::Kicked { room, not_before } => {
-                if !self.presence.is_allowed_in(&room, Some(not_before)) {
-                    return;
+            Mail::Kicked => match self.presence.check_kicks() {
+                Ok(()) => return,
+                Err(shut) => {
+                    Close { retry_after_ms: self.retry_after_ms(&shut), ..goodbye(shut.code) }
                 }
-                goodbye(CloseCode::Kicked)
-            }
+            },
             Mail::Banned { room } => {
-                if !self.presence.is_allowed_in(&room, None) {
+                if !self.presence.is_allowed_in(&room) {
                     return;
                 }
                 goodbye(CloseCode::Banned)

@@ -28,6 +28,8 @@ pub(crate) struct Counts {
     pub(crate) damaged: IntCounter,
     pub(crate) policy_refusals: IntCounter,
     control_age_ms: IntGauge,
+    pub(crate) unkept_uses: IntCounter,
+    pub(crate) control_losses: IntCounter,
 }
 
 impl Counts {
@@ -50,6 +52,8 @@ impl Counts {
             damaged: meter.counter(list::LINK_DAMAGED_RECORDS_TOTAL, &[]),
             policy_refusals: meter.counter(list::LINK_POLICY_REFUSALS_TOTAL, &[]),
             control_age_ms: meter.gauge(list::LINK_CONTROL_AGE_MILLISECONDS, &[]),
+            unkept_uses: meter.counter(list::LINK_UNKEPT_USES_TOTAL, &[]),
+            control_losses: meter.counter(list::LINK_CONTROL_LOSSES_TOTAL, &[]),
             meter,
         }
     }

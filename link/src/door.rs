@@ -11,7 +11,7 @@ use auth_core::keyring::{KeyError, LinkKeyring};
 use auth_core::policy::{Policies, SdkPolicy, access};
 use auth_core::replay::Replays;
 use auth_core::resume::{self, NONCE_BYTES};
-use auth_core::revocation::Revocations;
+use auth_core::revocation::{Revocations, Standing};
 use auth_core::token::{self, Rooms, Scope, Selector, Verified, cap, flag};
 use link_core::hub::Member;
 use link_core::knowledge::Knowledge;
@@ -26,7 +26,12 @@ use proto::time::{Mono, Wall, millis};
 use tokio::sync::Notify;
 
 use crate::config::{Config, ms};
+use crate::counts::Counts;
 use crate::kept::Answer;
+use crate::used::{Use, Used};
+
+/// A token bears a time that is at most so much before the one when it was minted, as a rule.
+const MINT_LAG: Duration = Duration::from_secs(2);
 
 /// Decides who may come in.
 #[derive(Debug)]
@@ -36,6 +41,8 @@ pub(crate) struct Door {
     reach_ms: AtomicU64,
     revocations: RwLock<Revocations>,
     replays: Mutex<Replays>,
+    used: Used,
+    counts: Counts,
     policies: RwLock<Policies>,
     sdks: ArcSwap<SdkPolicy>,
     /// How old all of this is, the keys aside.
@@ -107,33 +114,57 @@ impl Pass {
     }
 }
 
-/// Why a credential does not open a session: the code, and the word in metrics.
+/// Why a credential does not open a session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shut {
     pub(crate) code: CloseCode,
+    /// The word in metrics.
     pub(crate) name: &'static str,
+    /// It is of no use to come back before.
+    pub(crate) wait: Duration,
 }
 
 impl Shut {
     pub(crate) const fn of(code: CloseCode) -> Self {
-        Self { code, name: code.name() }
+        Self::named(code, code.name())
+    }
+
+    pub(crate) const fn named(code: CloseCode, name: &'static str) -> Self {
+        Self { code, name, wait: Duration::ZERO }
     }
 }
 
 impl Door {
-    /// A door that knows no more than the apps' own `policies`.
-    pub(crate) fn new(config: &Config, policies: Policies) -> Self {
-        Self {
+    /// A door that knows no more than the apps' own `policies`, and which tokens were used before
+    /// this process began.
+    ///
+    /// # Errors
+    /// When used tokens cannot be kept.
+    pub(crate) fn open(
+        config: &Config,
+        policies: Policies,
+        counts: Counts,
+        now: Wall,
+    ) -> anyhow::Result<Self> {
+        let (used, uses) = Used::open(&config.data, config.replays_max, now)?;
+        let mut replays = Replays::new(config.replays_max);
+        for Use { jti, ends } in uses {
+            // One that is there twice is known, and of more than are remembered, some are.
+            replays.take(jti, ends, now).ok();
+        }
+        Ok(Self {
             keys: ArcSwapOption::empty(),
             reach_ms: AtomicU64::new(0),
             revocations: RwLock::new(Revocations::new(config.revocations_max)),
-            replays: Mutex::new(Replays::new(config.replays_max)),
+            replays: Mutex::new(replays),
+            used,
+            counts,
             policies: RwLock::new(policies),
             sdks: ArcSwap::default(),
             knowledge: Mutex::default(),
             age_max: ms(config.control_ms_max),
             refetch: Notify::new(),
-        }
+        })
     }
 
     /// Takes an answer of the auth service in place of the last one.
@@ -201,8 +232,7 @@ impl Door {
 
     /// Whether what let the pass in without a ticket holds no more, in any of its rooms.
     pub(crate) fn wants_ticket(&self, pass: &Pass) -> bool {
-        pass.is_ticketless()
-            && pass.rooms.iter().all(|it| self.access(pass, it) == Access::Refuse)
+        pass.is_ticketless() && pass.rooms.iter().all(|it| self.access(pass, it) == Access::Refuse)
     }
 
     /// Forgets revocations that do not count any more.
@@ -215,17 +245,27 @@ impl Door {
         self.revocations.read().is_banned(member.app, rooms, &member.viewer, now)
     }
 
-    /// Whether a kick counts against the pass.
-    pub(crate) fn is_kicked(&self, pass: &Pass) -> bool {
-        let revocations = self.revocations.read();
-        revocations.is_kicked(pass.app, &pass.rooms, &pass.viewer, pass.issued())
+    /// Whether kicks let the pass be here; if not, why. One that is in doubt is let in nowhere: a
+    /// gslb whose clock is ahead may have minted it before the kick.
+    pub(crate) fn check_kicks(&self, pass: &Pass, now: Wall) -> Result<(), Shut> {
+        let Pass { app, rooms, viewer, .. } = pass;
+        let skew = Duration::from_secs(self.policies.read().of(*app, rooms).skew_s.into());
+        match self.revocations.read().standing(*app, rooms, viewer, pass.issued(), skew) {
+            Standing::Good => Ok(()),
+            Standing::Kicked => Err(Shut::of(CloseCode::Kicked)),
+            Standing::Doubtful { until } => {
+                // Tokens bear whole seconds, and the time up to which their gslb knew `control`.
+                let wait = until.since(now) + MINT_LAG;
+                Err(Shut { wait, ..Shut::of(CloseCode::KickedLately) })
+            }
+        }
     }
 
     /// Checks the credential of a login that came in on the listener `link`.
     pub(crate) fn check(&self, login: &Login, link: LinkId, now: Wall) -> Result<Pass, Shut> {
         let keys = self.keys.load();
         let Some(keys) = keys.as_deref().filter(|it| !it.horizon(now).is_zero()) else {
-            return Err(Shut { code: CloseCode::Unavailable, name: "no_keys" });
+            return Err(Shut::named(CloseCode::Unavailable, "no_keys"));
         };
         let pass = match &login.credential {
             Credential::Token(text) => self.token(text, keys, link, now)?,
@@ -233,7 +273,7 @@ impl Door {
         };
         match (&pass.device, &login.device) {
             (Some(named), Some(found)) if named != found => {
-                Err(Shut { code: CloseCode::TokenInvalid, name: "device" })
+                Err(Shut::named(CloseCode::TokenInvalid, "device"))
             }
             _ => Ok(pass),
         }
@@ -242,14 +282,22 @@ impl Door {
     fn token(&self, text: &str, keys: &LinkKeyring, link: LinkId, now: Wall) -> Result<Pass, Shut> {
         let (revocations, policies) = (self.revocations.read(), self.policies.read());
         let scope = Scope { keys, links: &[link], policies: &policies, revocations: &revocations };
-        let pass = |it: Verified<'_>| Pass::of(it.claims(), it.selector());
-        token::verify_with(text, &scope, &mut self.replays.lock(), now, pass)
-            .map_err(|it| Shut { code: it.close_code(), name: it.name() })
+        let said = |it: Verified<'_>| (it.claims(), it.selector());
+        let (claims, selector) =
+            token::verify_with(text, &scope, &mut self.replays.lock(), now, said)
+                .map_err(|it| Shut::named(it.close_code(), it.name()))?;
+        if claims.has_flag(flag::SINGLE_USE) {
+            let noted = self.used.note(Use { jti: claims.jti, ends: claims.ends() }, now);
+            if noted.is_err() {
+                self.counts.unkept_uses.inc();
+            }
+        }
+        Ok(Pass::of(claims, selector))
     }
 
     fn ticket(&self, text: &str, keys: &LinkKeyring, now: Wall) -> Result<Pass, Shut> {
         let claims = resume::open(text, keys, &self.revocations.read(), now)
-            .map_err(|it| Shut { code: it.close_code(), name: it.name() })?;
+            .map_err(|it| Shut::named(it.close_code(), it.name()))?;
         Ok(Pass {
             app: claims.app,
             viewer: claims.account,

@@ -22,6 +22,7 @@ mod report;
 mod rooms;
 mod socket;
 mod uplink;
+mod used;
 mod wire;
 
 use std::net::SocketAddr;
@@ -93,8 +94,8 @@ impl Service {
     /// Binds the listeners.
     ///
     /// # Errors
-    /// When the configuration cannot work, an address cannot be bound, or others can read the keys
-    /// that were kept.
+    /// When the configuration cannot work, an address cannot be bound, others can read the keys
+    /// that were kept, or used tokens cannot be kept.
     #[expect(clippy::unused_async, reason = "every service is bound in the same way")]
     pub async fn bind(config: Config, parts: Parts) -> anyhow::Result<Self> {
         config.check()?;
@@ -105,7 +106,8 @@ impl Service {
         let counts = Counts::new(parts.meter.clone());
         let kept = Arc::new(Kept::new(&config.data, config.secret.clone()));
         let policies = parts.policies.clone();
-        let node = Arc::new(Node::new(config, parts.clock.clone(), counts, policies, parts.seed));
+        let node = Node::open(config, parts.clock.clone(), counts, policies, parts.seed)?;
+        let node = Arc::new(node);
         if let Some(answer) = kept.read()? {
             // As good as none: the auth service has others.
             if let Err(error) = node.door.take_keys(&answer) {

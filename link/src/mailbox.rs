@@ -9,7 +9,6 @@ use parking_lot::Mutex;
 use proto::close::CloseCode;
 use proto::frame::Close;
 use proto::id::{RoomId, SessionId};
-use proto::time::Wall;
 use tokio::sync::Notify;
 
 /// Mails that may wait for one session; a session that lets more pile up is slow.
@@ -22,8 +21,8 @@ pub(crate) enum Mail {
     Frame(Bytes),
     /// It is over.
     End(Close),
-    /// Permissions for the room that were issued earlier do not count.
-    Kicked { room: RoomId, not_before: Wall },
+    /// The viewer was kicked from a room.
+    Kicked,
     /// The viewer may not be in the room.
     Banned { room: RoomId },
     /// What rooms ask of viewers has changed.

@@ -9,6 +9,7 @@ use link_core::Now;
 use link_core::bucket::Rate;
 use link_core::departures::{Departure, Departures};
 use link_core::entry::{self, Entry};
+use link_core::failures::Failures;
 use link_core::hub::{Hub, Member};
 use link_core::ring::{Cursor, Limits, Reading};
 use parking_lot::Mutex;
@@ -41,6 +42,7 @@ pub(crate) struct Node {
     pub(crate) counts: Counts,
     pub(crate) door: Door,
     pub(crate) hub: Mutex<Hub>,
+    pub(crate) failures: Mutex<Failures>,
     pub(crate) rooms: Rooms,
     pub(crate) mailboxes: Mailboxes,
     pub(crate) departures: Mutex<Departures>,
@@ -73,13 +75,17 @@ pub(crate) struct Traffic {
 }
 
 impl Node {
-    pub(crate) fn new(
+    /// A node with nobody on it.
+    ///
+    /// # Errors
+    /// When used tokens cannot be kept.
+    pub(crate) fn open(
         config: Config,
         clock: Clock,
         counts: Counts,
         policies: Policies,
         seed: u64,
-    ) -> Self {
+    ) -> anyhow::Result<Self> {
         let ring_limits = Limits {
             bytes_max: config.ring_bytes_max,
             kept_bytes_max: config.ring_bytes_max / KEPT_SHARE,
@@ -87,8 +93,9 @@ impl Node {
         };
         // A tenth of a second's worth at once: a mass disconnect is told evenly.
         let pace = Rate { burst: config.leaves_per_s / 10, per_s: config.leaves_per_s };
-        Self {
-            door: Door::new(&config, policies),
+        Ok(Self {
+            door: Door::open(&config, policies, counts.clone(), clock.wall())?,
+            failures: Mutex::default(),
             hub: Mutex::new(Hub::new(config.rooms_max)),
             rooms: Rooms::new(ring_limits, config.rooms_max),
             mailboxes: Mailboxes::default(),
@@ -101,7 +108,7 @@ impl Node {
             clock,
             counts,
             config,
-        }
+        })
     }
 
     pub(crate) fn now(&self) -> Now {

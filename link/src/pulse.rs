@@ -41,6 +41,7 @@ fn tidy(node: &Node) {
     let now = node.now();
     node.door.tick(now.wall);
     let mut bytes = 0;
+    node.failures.lock().tick(now.mono);
     for room in node.rooms.all() {
         bytes += room.change(|ring| {
             ring.tick(now.mono);

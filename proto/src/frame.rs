@@ -179,7 +179,8 @@ pub enum Downlink {
     Welcome(Welcome),
     /// In.
     LoginOk(LoginOk),
-    /// Not in; the connection closes.
+    /// A credential was not taken. Before the login the connection closes; the answer to a refresh
+    /// closes nothing, and the session goes on until its end.
     Refused(Refused),
     /// Items of one flush.
     Batch(Batch),
@@ -305,7 +306,7 @@ pub enum Resumed {
     },
 }
 
-/// Not in.
+/// Why a credential was not taken.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Refused {
     /// Why.

@@ -36,6 +36,21 @@ pub struct Revocations {
 
 type Subject = (AppId, RoomId, ViewerId);
 
+/// What a kick makes of a permission.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Standing {
+    /// Nothing.
+    Good,
+    /// The viewer was kicked after it was issued.
+    Kicked,
+    /// It bears a time after the kick by less than servers' clocks may be apart, so it may have
+    /// been issued before. One that bears this time or a later one is beyond doubt.
+    Doubtful {
+        /// The first such time.
+        until: Wall,
+    },
+}
+
 impl Revocations {
     /// No revocations yet; at most `entries_max` kicks and as many bans will be kept.
     #[must_use]
@@ -87,10 +102,37 @@ impl Revocations {
     /// Whether the viewer was kicked from one of `rooms` after something was issued at `issued`.
     #[must_use]
     pub fn is_kicked(&self, app: AppId, rooms: &[RoomId], viewer: &ViewerId, issued: Wall) -> bool {
-        issued < self.floor
-            || rooms.iter().any(|room| {
-                self.kicks.of(app, room, viewer).is_some_and(|not_before| issued < not_before)
-            })
+        issued < self.not_before(app, rooms, viewer)
+    }
+
+    /// What kicks make of a permission for `rooms` that bears the time `issued`.
+    ///
+    /// Who issued it and who kicked read two clocks, which may be apart by `skew`: a permission is
+    /// good from the kick's time on and that much later.
+    #[must_use]
+    pub fn standing(
+        &self,
+        app: AppId,
+        rooms: &[RoomId],
+        viewer: &ViewerId,
+        issued: Wall,
+        skew: Duration,
+    ) -> Standing {
+        let not_before = self.not_before(app, rooms, viewer);
+        let until = not_before + skew;
+        if issued < not_before {
+            Standing::Kicked
+        } else if issued < until && not_before > Wall(0) {
+            Standing::Doubtful { until }
+        } else {
+            Standing::Good
+        }
+    }
+
+    /// The latest kick that counts for the viewer in one of `rooms`; 0 if none does.
+    fn not_before(&self, app: AppId, rooms: &[RoomId], viewer: &ViewerId) -> Wall {
+        let kicks = rooms.iter().filter_map(|room| self.kicks.of(app, room, viewer));
+        kicks.fold(self.floor, Wall::max)
     }
 
     /// Whether anybody was kicked after `issued`: most tokens are younger than every kick, and
@@ -222,6 +264,22 @@ mod tests {
         assert!(!is_kicked(&[room("r")], "u", 5_000));
         assert!(!is_kicked(&[room("q")], "u", 4_999));
         assert!(!is_kicked(&[room("r")], "v", 4_999));
+    }
+
+    #[test]
+    fn what_was_issued_about_the_time_of_a_kick_is_doubtful_while_clocks_may_be_apart() {
+        let mut revocations = Revocations::new(10);
+        revocations.handle(&kick("u", Wall(5_000)), Wall(5_000));
+        let standing = |name: &str, issued| {
+            let skew = Duration::from_secs(30);
+            revocations.standing(APP, &[room("r")], &viewer(name), Wall(issued), skew)
+        };
+
+        let doubtful = Standing::Doubtful { until: Wall(35_000) };
+        assert_eq!(standing("u", 4_999), Standing::Kicked);
+        assert_eq!([standing("u", 5_000), standing("u", 34_999)], [doubtful, doubtful]);
+        assert_eq!(standing("u", 35_000), Standing::Good);
+        assert_eq!(standing("v", 0), Standing::Good);
     }
 
     #[test]

@@ -13,6 +13,8 @@ use std::ops::Deref;
 use proto::id::{AppId, DeviceId, RoomId, ViewerId};
 use proto::item::Role;
 use proto::limits::ROOMS_PER_SESSION_MAX;
+use proto::policy::SKEW_S_MAX;
+use proto::time::Wall;
 
 use crate::derive::LinkId;
 use crate::mac;
@@ -99,6 +101,17 @@ impl Claims {
     pub const fn role(&self) -> Role {
         role(self.flags, self.caps)
     }
+
+    /// Until when it must be remembered that the token was used.
+    #[must_use]
+    pub fn ends(&self) -> Wall {
+        ends(self.iat_s, self.ttl_s)
+    }
+}
+
+/// When a token passes nowhere any more, whatever the policy's skew is, or becomes while it lives.
+fn ends(iat_s: u32, ttl_s: u16) -> Wall {
+    Wall((u64::from(iat_s) + u64::from(ttl_s) + u64::from(SKEW_S_MAX)) * 1000)
 }
 
 /// The role that flags and caps spell, the highest first.

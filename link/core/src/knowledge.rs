@@ -34,6 +34,18 @@ impl Knowledge {
         self.reach();
     }
 
+    /// Whether an end that the bus told lies before what was learned: the bus has lost what it
+    /// held, and what it was told since is not known here.
+    #[must_use]
+    pub const fn is_lost(&self, end: u64) -> bool {
+        end < self.next
+    }
+
+    /// The bus has lost what it held: everything is learned again, from its beginning on.
+    pub fn start_over(&mut self) {
+        *self = Self::default();
+    }
+
     /// The end that is not reached.
     #[must_use]
     pub fn ahead(&self) -> Option<u64> {
@@ -95,6 +107,22 @@ mod tests {
         knowledge.located(3, Mono(500));
 
         assert_eq!(age_ms(&knowledge, 1000), Some(990));
+    }
+
+    #[test]
+    fn a_bus_whose_end_lies_before_what_was_learned_is_learned_anew() {
+        let mut knowledge = Knowledge::default();
+        knowledge.located(7, Mono(10));
+        knowledge.learned(7);
+        assert!(!knowledge.is_lost(7));
+        assert!(knowledge.is_lost(6));
+
+        knowledge.start_over();
+        knowledge.located(2, Mono(20));
+        assert_eq!(age_ms(&knowledge, 20), None);
+
+        knowledge.learned(2);
+        assert_eq!(age_ms(&knowledge, 25), Some(5));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 pub mod bucket;
 pub mod departures;
 pub mod entry;
+pub mod failures;
 pub mod framing;
 pub mod hub;
 pub mod knowledge;

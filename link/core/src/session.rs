@@ -16,7 +16,7 @@ use auth_core::policy::SdkPolicy;
 use bytes::Bytes;
 use proto::close::CloseCode;
 use proto::envelope::UplinkEntry;
-use proto::frame::{Close, Downlink, Hello, Join, Joined, Login, Refused, Report, Uplink};
+use proto::frame::{Close, Downlink, Hello, Join, Joined, Login, Report, Uplink};
 use proto::id::{AppId, RoomId, SessionId, ViewerId};
 use proto::item::Role;
 use proto::policy::SdkAct;
@@ -333,9 +333,8 @@ impl Session {
 
     /// Ends a login.
     fn refuse(&mut self, code: CloseCode, retry_after_ms: u32, now: Now) {
-        let reason = code.name().to_owned();
-        let refused = Refused { code, reason, retry_after_ms, server_ms: now.wall };
-        self.outputs.push_back(Output::Send(Downlink::Refused(refused)));
+        let refused = login::refused(Denial { code, retry_after_ms }, now);
+        self.outputs.push_back(Output::Send(refused));
         self.outputs.push_back(Output::Close(code));
         self.phase = Phase::Closed;
     }

@@ -80,7 +80,7 @@ impl Gate {
 }
 
 /// What one subscriber has: an IPv4 address, or a /64 of IPv6.
-fn site(peer: IpAddr) -> IpAddr {
+pub(super) fn site(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V4(it) => IpAddr::V4(it),
         IpAddr::V6(it) => {

@@ -1,5 +1,6 @@
 //! What a connection takes up on the node. However it ends, dropping this gives it back.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -7,10 +8,10 @@ use link_core::hub::Member;
 use proto::close::CloseCode;
 use proto::id::{RoomId, SessionId};
 use proto::policy::Access;
-use proto::time::{Mono, Wall};
+use proto::time::Mono;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::door::Pass;
+use crate::door::{Pass, Shut};
 use crate::mailbox::Mailbox;
 use crate::node::Node;
 use crate::rooms::Room;
@@ -21,6 +22,8 @@ pub(crate) struct Presence {
     pub(super) session: SessionId,
     /// When the connection was accepted.
     pub(super) since: Mono,
+    /// Where it comes from, as far as one subscriber reaches.
+    pub(super) site: IpAddr,
     pub(crate) mailbox: Arc<Mailbox>,
     pub(super) seats: Vec<Arc<Room>>,
     pass: Option<Pass>,
@@ -42,14 +45,15 @@ impl Drop for Handshake {
 }
 
 impl Presence {
-    /// A connection was accepted.
-    pub(crate) fn new(node: &Arc<Node>, place: OwnedSemaphorePermit) -> Self {
+    /// A connection from `site` was accepted.
+    pub(crate) fn new(node: &Arc<Node>, site: IpAddr, place: OwnedSemaphorePermit) -> Self {
         node.traffic.handshakes.fetch_add(1, Ordering::Relaxed);
         node.counts.handshakes.inc();
         let session = node.new_session();
         Self {
             session,
             since: node.clock.mono(),
+            site,
             mailbox: node.mailboxes.open(session),
             seats: Vec::new(),
             pass: None,
@@ -82,11 +86,15 @@ impl Presence {
         self.pass.as_ref().is_some_and(Pass::is_promoted)
     }
 
-    /// Whether the session's permission names the room and, if a time is given, was issued before.
-    pub(super) fn is_allowed_in(&self, room: &RoomId, before: Option<Wall>) -> bool {
-        self.pass.as_ref().is_some_and(|pass| {
-            pass.rooms.contains(room) && before.is_none_or(|it| pass.issued() < it)
-        })
+    /// Whether the session's permission names the room.
+    pub(super) fn is_allowed_in(&self, room: &RoomId) -> bool {
+        self.pass.as_ref().is_some_and(|it| it.rooms.contains(room))
+    }
+
+    /// Whether kicks let the session be here; if not, why.
+    pub(super) fn check_kicks(&self) -> Result<(), Shut> {
+        let now = self.node.clock.wall();
+        self.pass.as_ref().map_or(Ok(()), |it| self.node.door.check_kicks(it, now))
     }
 
     /// What the session may do in a room now.

@@ -75,6 +75,8 @@ enum Trouble {
     Read(#[from] ReadError),
     #[error("the bus does not answer")]
     Late,
+    #[error("the bus has lost control: it is read again from its beginning")]
+    Lost,
 }
 
 impl Reader {
@@ -84,8 +86,16 @@ impl Reader {
         let ahead = self.node.door.knowledge().ahead();
         let (read, located) = tokio::join!(self.read(), self.locate());
         if let Some((end, asked)) = located? {
+            // What this turn read is not learned yet: it may lie behind the end that was told.
+            let mut knowledge = self.node.door.knowledge();
+            if knowledge.is_lost(end.0) {
+                knowledge.start_over();
+                self.next = Offset(0);
+                self.node.counts.control_losses.inc();
+                return Err(Trouble::Lost);
+            }
             self.asked = Some(asked);
-            self.node.door.knowledge().located(end.0, asked);
+            knowledge.located(end.0, asked);
         }
         let records = match read? {
             Ok(records) => records,

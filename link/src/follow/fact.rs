@@ -20,10 +20,9 @@ pub(super) fn learn(node: &Arc<Node>, fact: &Fact, moves: &mut Tasks) {
     match fact {
         Fact::Epoch(_) => node.door.refetch.notify_one(),
         Fact::Room(fact) => room(node, fact),
-        Fact::Kick { app, room, viewer, not_before } => {
+        Fact::Kick { app, viewer, .. } => {
             node.door.learn(fact, now);
-            let kicked = Mail::Kicked { room: room.clone(), not_before: *not_before };
-            tell(node, *app, viewer, &kicked);
+            tell(node, *app, viewer, &Mail::Kicked);
         }
         Fact::Ban { app, room, viewer, until } => {
             node.door.learn(fact, now);

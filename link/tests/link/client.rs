@@ -1,5 +1,6 @@
 //! A viewer, just enough of one, over any transport.
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -81,13 +82,29 @@ impl Client {
         Self::connect_with(world, transport, &certs.client().unwrap()).await.unwrap()
     }
 
+    /// Connects from an address of loopback.
+    pub(crate) async fn connect_from(world: &World, transport: &str, from: Ipv4Addr) -> Self {
+        let tls = world.certs.client().unwrap();
+        Self::connect_between(world, transport, &tls, from).await.unwrap()
+    }
+
     /// Connects with this for TLS; only its handshake may fail.
     pub(crate) async fn connect_with(
         world: &World,
         transport: &str,
         tls: &ClientTls,
     ) -> std::io::Result<Self> {
+        Self::connect_between(world, transport, tls, Ipv4Addr::LOCALHOST).await
+    }
+
+    async fn connect_between(
+        world: &World,
+        transport: &str,
+        tls: &ClientTls,
+        from: Ipv4Addr,
+    ) -> std::io::Result<Self> {
         let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((from, 0).into()).unwrap();
         // Small, so that a client that does not read is soon a slow one.
         socket.set_recv_buffer_size(8 * 1024).unwrap();
         let address = world.address(transport);

@@ -110,3 +110,18 @@ async fn single_use_tokens_that_cannot_be_remembered_are_refused() {
     assert_eq!(world.metric("link_logins_total{outcome=\"replays_full\"}"), 1);
     other.lives().await;
 }
+
+#[tokio::test]
+async fn a_token_that_was_used_before_a_restart_is_used() {
+    let mut world = World::new().await;
+    let (used, fresh) = (world.token("tcp", "alice", "r"), world.token("tcp", "alice", "r"));
+    world.connect("tcp").await.login(&used, "r").await.ok();
+
+    world.restart(|_| {}).await;
+    world.restart(|_| {}).await;
+    world.until("the link is well", || world.health.failures().is_empty()).await;
+
+    let again = world.connect("tcp").await.login(&used, "r").await;
+    assert_eq!(again.code(), CloseCode::TokenReplayed);
+    world.connect("tcp").await.login(&fresh, "r").await.ok();
+}

@@ -208,6 +208,7 @@ const fn is_about_credential(code: CloseCode) -> bool {
             | CloseCode::TokenElsewhere
             | CloseCode::TokenReplayed
             | CloseCode::TokenInvalid
+            | CloseCode::KickedLately
             | CloseCode::Expired
     )
 }

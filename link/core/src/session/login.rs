@@ -8,7 +8,7 @@ use proto::close::CloseCode;
 use proto::envelope::Act;
 use proto::frame::{
     CODEC_IDENTITY, Downlink, Hello, Join, JoinOutcome, Joined, Login, LoginOk, PROTO_VERSION,
-    Welcome,
+    Refused, Welcome,
 };
 use proto::limits::ROOMS_PER_SESSION_MAX;
 use proto::policy::SdkAct;
@@ -94,7 +94,9 @@ impl Session {
         match &self.phase {
             Phase::Entering(_) => self.refuse(denial.code, denial.retry_after_ms, now),
             // What may go better later costs nobody a session that still lives.
-            Phase::Open(_) if denial.code.comes_back() => {}
+            Phase::Open(_) if denial.code.comes_back() => {
+                self.outputs.push_back(Output::Send(refused(denial, now)));
+            }
             Phase::Open(_) => self.close(denial.code),
             Phase::Hello { .. } | Phase::Login { .. } | Phase::Closed => {}
         }
@@ -152,6 +154,12 @@ impl Session {
         self.phase = Phase::Open(Box::new(open));
         self.outputs.push_back(Output::Send(Downlink::LoginOk(LoginOk { rooms, ..login_ok })));
     }
+}
+
+/// The answer to a credential that is not taken.
+pub(super) fn refused(Denial { code, retry_after_ms }: Denial, now: Now) -> Downlink {
+    let reason = code.name().to_owned();
+    Downlink::Refused(Refused { code, reason, retry_after_ms, server_ms: now.wall })
 }
 
 pub(super) fn not_allowed(join: Join) -> Joined {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use proto::address::{Address, Carrier};
-use proto::frame::{Ack, Close, Control, Downlink, LoginOk, Outcome};
+use proto::frame::{Ack, Close, Control, Downlink, LoginOk, Outcome, Refused};
 use proto::id::RoomId;
 use proto::time::{Mono, Wall};
 use rand::RngExt;
@@ -46,11 +46,7 @@ impl Driver {
             // After a refresh: new times, and nothing else.
             Ok(Downlink::LoginOk(login_ok)) => self.logged_in(login_ok, now),
             Ok(Downlink::Close(close)) => self.closed_by_link(close),
-            Ok(Downlink::Refused(refused)) => {
-                self.server_clock.sample(refused.server_ms, now);
-                let retry_after = Duration::from_millis(refused.retry_after_ms.into());
-                self.disconnected(Some(refused.code), retry_after);
-            }
+            Ok(Downlink::Refused(refused)) => self.renewal_refused(&refused, now),
             Ok(Downlink::Welcome(_)) => {}
             Err(error) => {
                 tracing::warn!(%error, "the link sent a frame that cannot be read");
@@ -76,6 +72,16 @@ impl Driver {
         self.resume = Some(Resume { ticket: login_ok.resume_ticket, received: now, addresses });
         for joined in login_ok.rooms {
             self.tell_room(&joined.room, Input::Joined(joined.outcome), now);
+        }
+    }
+
+    /// The token of a renewal was not taken: the session goes on, and asks again later. The time
+    /// that the link tells is not believed: its clock may be why.
+    fn renewal_refused(&mut self, refused: &Refused, now: Mono) {
+        tracing::debug!(code = refused.code.name(), "a renewal was refused");
+        let retry_after = Duration::from_millis(refused.retry_after_ms.into());
+        if let Link::Open(session) = &mut self.link {
+            session.renew_at = Some(now + retry_after.max(self.options.waits.renew_min));
         }
     }
 

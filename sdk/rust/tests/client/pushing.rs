@@ -3,10 +3,13 @@
 use kit::clock::Clock;
 use proto::address::Transport;
 use proto::close::CloseCode;
-use proto::frame::{Ack, Close, Comment, Downlink, Outcome, Path, Place, Resumed, Uplink};
+use proto::frame::{
+    Ack, Close, Comment, Downlink, Outcome, Path, Place, Refused, Resumed, Uplink,
+};
 use proto::heat::Heat;
 use proto::id::{AppId, ItemId, Seq, SlotNo};
 use proto::item::{Body, Placed, Style};
+use proto::time::Wall;
 use proto::verdict::{Reason, Verdict};
 use sdk::Event;
 use sdk::event::Via;
@@ -215,6 +218,33 @@ async fn a_session_is_renewed_before_it_ends() {
     let token = format!("token for {}", link.address().authority());
     assert_eq!(refresh, Some(Uplink::Refresh { token }));
     assert_eq!(site.entered()[1].renew, Some(link.address().authority()));
+}
+
+#[tokio::test]
+async fn a_renewal_that_is_refused_is_tried_again_and_ends_nothing() {
+    let site = Site::start(&Clock::system()).await;
+    let link = Link::bind(Transport::Tcp, None).await;
+    site.offer(&[link.address()], &[]);
+    let mut options = options(&site, Path::Push);
+    options.waits.renew_min = std::time::Duration::ZERO;
+    let mut viewer = Viewer::start(options);
+    let mut conn = link.accept().await;
+    conn.life_ms = 30_000;
+    let login = conn.login().await;
+    conn.let_in(&login, Path::Push, Resumed::Fresh).await;
+    viewer.connected().await;
+
+    let refresh = conn.recv().await;
+    let refused = Refused {
+        code: CloseCode::TokenExpired,
+        reason: String::new(),
+        retry_after_ms: 0,
+        server_ms: Wall(1),
+    };
+    conn.send(&Downlink::Refused(refused)).await;
+
+    assert!(matches!(refresh, Some(Uplink::Refresh { .. })), "{refresh:?}");
+    assert_eq!(conn.recv().await, refresh, "on the same connection");
 }
 
 #[tokio::test]
