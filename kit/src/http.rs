@@ -3,6 +3,7 @@
 //! HTTP/1.1 and HTTP/2 on one port, over whatever an [`Accept`] makes of a TCP connection.
 
 mod connection;
+mod hot;
 mod watch;
 
 use std::io;
@@ -23,6 +24,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+
+pub use self::hot::{Hot, Unread};
 
 use self::connection::End;
 use crate::meter::{Meter, list};
@@ -99,6 +102,7 @@ pub struct Server {
     limits: Limits,
     counts: Counts,
     proxies: Proxies,
+    hot: Option<Arc<dyn Hot>>,
 }
 
 /// How many connections are open, and how those ended that were ended here.
@@ -151,7 +155,7 @@ impl Server {
             silent: ended("silent"),
             protocol: ended("protocol"),
         };
-        Self { limits, counts, proxies: Proxies::default() }
+        Self { limits, counts, proxies: Proxies::default(), hot: None }
     }
 
     /// Believes these proxies whose connections they pass on. Each of their connections must begin
@@ -159,6 +163,13 @@ impl Server {
     #[must_use]
     pub fn behind(self, proxies: Proxies) -> Self {
         Self { proxies, ..self }
+    }
+
+    /// Lets `hot` answer its requests; those that it does not want go to the router. Their bodies
+    /// have [`Limits::answer_ms_max`] to come.
+    #[must_use]
+    pub fn before(self, hot: Arc<dyn Hot>) -> Self {
+        Self { hot: Some(hot), ..self }
     }
 
     /// Serves `router` until `shutdown`; then accepts no more, lets requests in progress end, and
@@ -225,7 +236,7 @@ struct Serving<A> {
 impl<A: Accept> Serving<A> {
     /// One connection, from TCP to its end.
     async fn converse(&self, mut stream: TcpStream, peer: SocketAddr) {
-        let Server { limits, counts, proxies } = &self.server;
+        let Server { limits, counts, proxies, hot } = &self.server;
         let _open = Open::new(&counts.open);
         // Failing to set it costs latency only.
         stream.set_nodelay(true).ok();
@@ -241,7 +252,8 @@ impl<A: Accept> Serving<A> {
             Ok(shaken) => shaken,
             Err(count) => return count.inc(),
         };
-        match connection::drive(io, client, self.router.clone(), limits, &self.shutdown).await {
+        let answers = connection::Answers { peer: client, router: self.router.clone(), hot };
+        match connection::drive(io, answers, limits, &self.shutdown).await {
             End::Peer => {}
             End::Silent => counts.silent.inc(),
             End::Protocol => counts.protocol.inc(),

@@ -155,7 +155,7 @@ mod tests {
         assert!(!read(r#"{"client":{"colour":1}}"#));
         assert!(!read(r#"{"client":{"transports":["smoke"]}}"#));
         assert!(!read(r#"{"client":{"class":"printer"}}"#));
-        assert!(!read("[]"));
+        assert!(!read("7"));
     }
 
     #[test]

@@ -5,17 +5,19 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::rejection::{BytesRejection, QueryRejection};
-use axum::extract::{ConnectInfo, DefaultBodyLimit, Query, State};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{ConnectInfo, Query, State};
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, AUTHORIZATION, CACHE_CONTROL,
     CONTENT_LENGTH, CONTENT_TYPE,
 };
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{get, options, post};
+use kit::http::{Hot, Unread};
 
 use super::render::Form;
 use super::{Answerer, Question, Refusal, nodes, peer, plain};
@@ -25,41 +27,55 @@ const BODY_BYTES_MAX: usize = 8 * 1024;
 /// Bytes of a usual answer.
 const ANSWER_BYTES: usize = 2 * 1024;
 
-/// Every path of the service.
+const JSON: &str = "application/json";
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// Every path of the service, but for the question that is asked most: that one is [`Hot`].
 pub(crate) fn router(enter: Arc<Answerer>) -> Router {
     Router::new()
-        .route("/v1/enter", post(ask).options(async || preflight("POST", "content-type")))
+        .route("/v1/enter", options(async || preflight("POST", "content-type")))
         .route(
             "/v1/enter.txt",
             get(ask_plainly).options(async || preflight("GET", "authorization")),
         )
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .route("/v1/enter:batch", post(ask_for_many))
         .route("/v1/nodes", get(nodes::nodes))
         .method_not_allowed_fallback(async |State(enter): State<Arc<Answerer>>| {
             enter.refuse(&Refusal::Method)
         })
         .fallback(async |State(enter): State<Arc<Answerer>>| enter.refuse(&Refusal::NotFound))
-        .layer(middleware::map_response(to_anyone))
+        .layer(middleware::map_response(async |it| to_anyone(it)))
         .with_state(enter)
 }
 
-async fn ask(
-    State(enter): State<Arc<Answerer>>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-) -> Response {
-    let body = match body {
-        Ok(body) => body,
-        Err(rejection) => return enter.refuse(&unread(rejection.status())),
-    };
-    let from = peer::address(peer, &headers, enter.config.trusted_hops);
-    let question = Question { body: &body, from, api_key: bearer(&headers) };
-    let mut answer = Vec::with_capacity(ANSWER_BYTES);
-    match enter.answer(&question, enter.clock.wall(), &mut answer) {
-        Ok(()) => answered("application/json", answer),
-        Err(refusal) => enter.refuse(&refusal),
+impl Hot for Answerer {
+    fn body_bytes_max(&self, head: &Parts) -> Option<usize> {
+        let is_enter = head.method == Method::POST && head.uri.path() == "/v1/enter";
+        is_enter.then_some(BODY_BYTES_MAX)
+    }
+
+    fn answer(&self, head: &Parts, body: Result<Bytes, Unread>, peer: SocketAddr) -> Response {
+        let mut answer = Vec::with_capacity(ANSWER_BYTES);
+        let asked = body.map_err(Refusal::from).and_then(|body| {
+            let from = peer::address(peer, &head.headers, self.config.trusted_hops);
+            let question = Question { body: &body, from, api_key: bearer(&head.headers) };
+            Self::answer(self, &question, self.clock.wall(), &mut answer)
+        });
+        let response = match asked {
+            Ok(()) => answered(JSON, answer),
+            Err(refusal) => self.refuse(&refusal),
+        };
+        to_anyone(response)
+    }
+}
+
+impl From<Unread> for Refusal {
+    fn from(unread: Unread) -> Self {
+        match unread {
+            Unread::TooLarge => Self::TooLarge,
+            Unread::Broken => Self::Malformed,
+            Unread::Late => Self::Late,
+        }
     }
 }
 
@@ -80,7 +96,7 @@ async fn ask_for_many(
     let from = peer::address(peer, &headers, enter.config.trusted_hops);
     let mut answer = Vec::with_capacity(ANSWER_BYTES);
     match enter.answer_all(&body, from, business, enter.clock.wall(), &mut answer) {
-        Ok(()) => answered("application/json", answer),
+        Ok(()) => answered(JSON, answer),
         Err(refusal) => enter.refuse(&refusal),
     }
 }
@@ -100,11 +116,11 @@ async fn ask_plainly(
         enter.answer_in(Form::Text, &ask, admitted, now, &mut answer)
     });
     match asked {
-        Ok(()) => answered("text/plain; charset=utf-8", answer),
+        Ok(()) => answered(TEXT, answer),
         Err(refusal) => {
             // Status and headers are those of the same problem in JSON.
             let (mut head, _) = enter.refuse(&refusal).into_parts();
-            let text = HeaderValue::from_static("text/plain; charset=utf-8");
+            let text = HeaderValue::from_static(TEXT);
             head.headers.insert(CONTENT_TYPE, text);
             head.headers.remove(CONTENT_LENGTH);
             Response::from_parts(head, plain::problem(&refusal, now).into())
@@ -114,11 +130,6 @@ async fn ask_plainly(
 
 pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
-}
-
-/// Why a body was not read.
-fn unread(status: StatusCode) -> Refusal {
-    if status == StatusCode::PAYLOAD_TOO_LARGE { Refusal::TooLarge } else { Refusal::Malformed }
 }
 
 fn answered(content_type: &'static str, answer: Vec<u8>) -> Response {
@@ -139,7 +150,7 @@ fn preflight(method: &'static str, header: &'static str) -> impl IntoResponse {
     (StatusCode::NO_CONTENT, headers)
 }
 
-async fn to_anyone(mut response: Response) -> Response {
+fn to_anyone(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("date, retry-after"));

@@ -17,6 +17,9 @@ pub enum Refusal {
     /// More bytes than a question has.
     #[error("the question is too long")]
     TooLarge,
+    /// The question did not come in time.
+    #[error("the question took too long to come")]
+    Late,
     /// The device has no name within the grammar.
     #[error("the device's name has 1 to 32 printable characters")]
     Device,
@@ -97,6 +100,7 @@ impl Refusal {
         match self {
             Self::Malformed => "malformed",
             Self::TooLarge => "too_large",
+            Self::Late => "late",
             Self::Device => "device",
             Self::ApiKey => "api_key_unknown",
             Self::ApiKeyMissing => "api_key_missing",
@@ -134,6 +138,7 @@ impl Refusal {
             Self::ApiKeyMissing | Self::OtherApp | Self::NotVerified | Self::MinorsRefused => 403,
             Self::UnknownAddress | Self::NotFound => 404,
             Self::Method => 405,
+            Self::Late => 408,
             Self::TooLarge | Self::BatchTooLong { .. } => 413,
             Self::RateLimited { .. } => 429,
             Self::Ticket(refusal) => refusal.status(),
@@ -151,7 +156,7 @@ impl Refusal {
             Self::RateLimited { retry_after_ms }
             | Self::Busy { retry_after_ms }
             | Self::Nowhere { retry_after_ms } => *retry_after_ms,
-            Self::NoKeys | Self::NoRandom | Self::Behind => RETRY_AFTER_MS,
+            Self::Late | Self::NoKeys | Self::NoRandom | Self::Behind => RETRY_AFTER_MS,
             Self::Malformed
             | Self::TooLarge
             | Self::Device

@@ -96,7 +96,7 @@ async fn each_of_many_counts_for_the_address_that_it_is_asked_for() {
 
 #[tokio::test]
 async fn whoever_finds_no_place_is_told_a_time_of_its_own() {
-    let world = World::start().await;
+    let world = World::start_with(|config| config.full.returns_per_s = 10).await;
     let link = world.link(2).await;
     world.ready().await;
     link.load.lock().sessions = 1_000;
@@ -106,9 +106,9 @@ async fn whoever_finds_no_place_is_told_a_time_of_its_own() {
 
     let mut times: Vec<u32> = batch.answers.iter().map(waiting_ms).collect();
     assert!(times.iter().all(|it| *it >= 1_000));
-    assert!(times.is_sorted());
-    times.dedup();
-    assert!(times.len() > 40, "{times:?}");
+    times.sort_unstable();
+    let apart = times.windows(2).filter(|it| it[0] < it[1]);
+    assert!(apart.count() > 90, "{times:?}");
 }
 
 /// When somebody without an address is to ask again.

@@ -1,15 +1,19 @@
 //! The service end to end: real datagrams in, real HTTP out, tokens checked as links do.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod bases;
 mod batch;
 mod control;
+mod floods;
 mod jwks;
 mod loads;
 mod masters;
 mod nodes;
+mod place;
 mod plain;
 mod policies;
 mod refusals;
+mod versions;
 mod world;
 
 use std::collections::BTreeSet;
@@ -17,7 +21,7 @@ use std::net::{SocketAddr, TcpListener};
 
 use auth_core::token::flag;
 use proto::address::Transport;
-use proto::enter::{Client, Delivery, EnterRequest, EnterResponse, Retry};
+use proto::enter::{Class, Client, Delivery, EnterRequest, EnterResponse, Retry};
 use proto::item::Role;
 use world::{World, check, node_of, ticket, ticket_with};
 
@@ -105,6 +109,7 @@ async fn a_full_fleet_sends_viewers_to_the_segments() {
     let answer = world.enter(&ticket("viewer")).await;
     assert_eq!(answer.delivery, [Delivery::Segments]);
     assert_eq!(answer.segments.len(), 1);
+    assert!((1_000..=120_000).contains(&answer.retry_after_ms));
     assert!(world.count(r#"gslb_answers_total{outcome="full"}"#) >= 1);
 }
 
@@ -145,17 +150,24 @@ async fn a_browser_may_ask_from_any_page() {
 }
 
 #[tokio::test]
-async fn over_tls_the_same_is_answered() {
-    let mut world = World::start().await;
-    world.tls = true;
-    world.start_gslb(|config| config.collector.enabled = false).await;
+async fn the_class_of_a_client_orders_its_delivery_and_its_transports() {
+    use Transport::{National, Tls};
+    let world = World::start().await;
     let _link = world.link(2).await;
     world.ready().await;
+    let ask = async |class, transports: &[Transport]| {
+        let client = Client { class, transports: transports.to_vec(), ..Client::default() };
+        let request = EnterRequest { ticket: ticket("viewer"), client, ..EnterRequest::default() };
+        world.ask(&request).await.json::<EnterResponse>().await.unwrap()
+    };
 
-    let request = EnterRequest { ticket: ticket("viewer"), ..EnterRequest::default() };
-    let response = world.ask(&request).await;
+    let weak = ask(Class::Weak, &[]).await;
+    let national = ask(Class::National, &[Tls, National]).await;
 
-    assert_eq!((response.status().as_u16(), response.version()), (200, reqwest::Version::HTTP_2));
+    let paths = [Delivery::LiteSegments, Delivery::Segments, Delivery::Push];
+    assert_eq!(weak.delivery, paths);
+    assert_eq!(national.delivery, [Delivery::Push, Delivery::Segments]);
+    assert_eq!(national.addresses[0].address.transport, National);
 }
 
 #[tokio::test]

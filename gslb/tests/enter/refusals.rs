@@ -146,8 +146,8 @@ async fn only_an_api_key_may_speak_for_another_address() {
 #[tokio::test]
 async fn with_neither_addresses_nor_segments_there_is_nowhere_to_go() {
     let world = World::start().await;
-    let is_fleet = |it: &(&str, String)| it.0 == "gslb.fleet";
-    world.until(async || world.health.failures().iter().all(is_fleet)).await;
+    let is_empty = |it: &(&str, String)| ["gslb.fleet", "gslb.table"].contains(&it.0);
+    world.until(async || world.health.failures().iter().all(is_empty)).await;
     let request = EnterRequest { ticket: ticket("viewer"), ..EnterRequest::default() };
 
     let problem = check(world.ask(&request).await, 503, "nowhere").await;

@@ -22,7 +22,7 @@ use proto::control::Fact;
 use proto::enter::{EnterRequest, EnterResponse};
 use proto::head::Base;
 use proto::id::{AppId, NodeId};
-use proto::load::Load;
+use proto::load::{Load, LoadReport};
 use tempfile::TempDir;
 use tokio::net::UdpSocket;
 use tokio_util::sync::CancellationToken;
@@ -35,6 +35,8 @@ pub(crate) const APP: AppId = AppId(1);
 pub(crate) const OTHER_APP: AppId = AppId(2);
 pub(crate) const GSLB: NodeId = NodeId(1);
 pub(crate) const OPERATOR_KEY: &str = "the key of this test's operator, long enough";
+/// Versions of HTTP, as TLS names them.
+pub(crate) const BOTH: &[&[u8]] = &[b"h2", b"http/1.1"];
 /// Any wait for something that will happen.
 const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -55,7 +57,7 @@ pub(crate) struct World {
     /// The bus as gslbs see it.
     pub(crate) cut: Arc<FaultyBus>,
     pub(crate) dir: TempDir,
-    bus: Arc<MemoryBus>,
+    pub(crate) bus: Arc<MemoryBus>,
     certs: DevCerts,
     auth: SocketAddr,
     collector: Option<SocketAddr>,
@@ -102,9 +104,7 @@ impl World {
         let clock = Clock::system();
         let dir = TempDir::new().unwrap();
         let certs = DevCerts::load_or_create(dir.path(), &["127.0.0.9"]).unwrap();
-        let tls = certs.client().unwrap().with_alpn(&[b"h2", b"http/1.1"]);
-        let client =
-            reqwest::Client::builder().tls_backend_preconfigured(tls.config()).build().unwrap();
+        let client = client_builder(&certs, BOTH).build().unwrap();
         let bus = MemoryBus::new(clock.clone(), Limits::default());
         Self {
             apps: apps(),
@@ -185,6 +185,15 @@ impl World {
 
     /// A node under lease with 1,000 places.
     pub(crate) async fn link(&self, node: u32) -> Link {
+        self.link_that(node, |_| {}).await
+    }
+
+    /// The same, with something of its reports changed.
+    pub(crate) async fn link_that(
+        &self,
+        node: u32,
+        change: impl Fn(&mut LoadReport) + Send + 'static,
+    ) -> Link {
         let load = Arc::new(Mutex::new(Load { sessions_max: 1_000, ..Load::default() }));
         let mut tasks = Tasks::default();
         let (socket, collector) = (self.socket().await, self.collector.unwrap());
@@ -193,7 +202,8 @@ impl World {
             let mut timer = tokio::time::interval(Duration::from_millis(20));
             for counter in 0.. {
                 timer.tick().await;
-                let report = report(node, start, counter, *shared.lock());
+                let mut report = report(node, start, counter, *shared.lock());
+                change(&mut report);
                 socket.send_to(&sign(&report, &secret(report.node)), collector).await?;
             }
             Ok(())
@@ -250,6 +260,11 @@ impl World {
         tokio::time::timeout(DEADLINE, look).await.unwrap_or_else(|_| panic!("{:?}", failures()));
     }
 
+    /// A client of its own that offers these versions over TLS and trusts the services.
+    pub(crate) fn client_builder(&self, alpn: &[&[u8]]) -> reqwest::ClientBuilder {
+        client_builder(&self.certs, alpn)
+    }
+
     fn server_tls(&self) -> ServerTls {
         self.certs.server(&[b"h2", b"http/1.1"]).unwrap()
     }
@@ -257,4 +272,9 @@ impl World {
     async fn socket(&self) -> UdpSocket {
         UdpSocket::bind("127.0.0.1:0").await.unwrap()
     }
+}
+
+fn client_builder(certs: &DevCerts, alpn: &[&[u8]]) -> reqwest::ClientBuilder {
+    let tls = certs.client().unwrap().with_alpn(alpn);
+    reqwest::Client::builder().tls_backend_preconfigured(tls.config())
 }

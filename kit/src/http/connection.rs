@@ -7,6 +7,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
+use futures_util::FutureExt;
+use futures_util::future::Either;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -17,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::Limits;
+use super::hot::{Asked, Hot};
 use super::watch::{Activity, Watched, running};
 
 /// Requests that an HTTP/2 client may have open at a time.
@@ -42,12 +45,18 @@ impl End {
     }
 }
 
+/// Who answers the requests of a connection.
+pub(super) struct Answers<'a> {
+    pub(super) peer: SocketAddr,
+    pub(super) router: Router,
+    pub(super) hot: &'a Option<Arc<dyn Hot>>,
+}
+
 /// Serves requests until the connection ends. After `shutdown` the requests in progress are the
 /// last ones.
 pub(super) async fn drive<I>(
     io: I,
-    peer: SocketAddr,
-    router: Router,
+    answers: Answers<'_>,
     limits: &Limits,
     shutdown: &CancellationToken,
 ) -> End
@@ -58,10 +67,19 @@ where
     let io = TokioIo::new(Watched::new(io, Arc::clone(&activity)));
     let service = service_fn({
         let activity = Arc::clone(&activity);
+        let answer_max = super::millis(limits.answer_ms_max);
+        let Answers { peer, router, hot } = answers;
+        let hot = hot.clone();
         move |request: Request<Incoming>| {
-            let mut request = request.map(Body::new);
-            request.extensions_mut().insert(ConnectInfo(peer));
-            running(router.clone().oneshot(request), &activity)
+            let answer = match Asked::of(hot.as_ref(), request) {
+                Ok(asked) => Either::Left(asked.answer(peer, answer_max).map(Ok)),
+                Err(request) => {
+                    let mut request = request.map(Body::new);
+                    request.extensions_mut().insert(ConnectInfo(peer));
+                    Either::Right(router.clone().oneshot(request))
+                }
+            };
+            running(answer, &activity)
         }
     });
     let builder = builder(limits);

@@ -2,8 +2,9 @@
 
 use std::future::pending;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::ConnectInfo;
+use axum::http::request::Parts;
 use axum::routing::{get, post};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
@@ -49,6 +50,43 @@ async fn a_body_beyond_its_limit_is_refused() {
 
     assert!(fits.ends_with("\r\n\r\n10"), "{fits}");
     assert!(exceeds.starts_with("HTTP/1.1 413"), "{exceeds}");
+}
+
+#[tokio::test]
+async fn what_is_hot_is_answered_before_the_router_and_the_rest_by_it() {
+    let server = start_hot(Limits::default()).await;
+
+    let hot = exchange(&server, "POST /hot", "0123456789").await;
+    let exceeds = exchange(&server, "POST /hot", "0123456789a").await;
+    let cold = exchange(&server, "POST /echo", "0123456789a").await;
+
+    assert!(hot.ends_with("\r\n\r\nhot: 0123456789"), "{hot}");
+    assert!(exceeds.ends_with("\r\n\r\nhot: TooLarge"), "{exceeds}");
+    assert!(cold.ends_with("\r\n\r\n11"), "{cold}");
+}
+
+#[tokio::test]
+async fn a_hot_body_may_come_in_pieces_but_not_grow_or_tarry() {
+    let server = start_hot(Limits { answer_ms_max: SHORT_MS, ..Limits::default() }).await;
+    let chunked = async |pieces: &[&str], end: &str| {
+        let mut client = server.connect().await;
+        let head = "POST /hot HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\
+                    transfer-encoding: chunked\r\n\r\n";
+        client.write_all(head.as_bytes()).await.unwrap();
+        for piece in pieces {
+            client.write_all(format!("{}\r\n{piece}\r\n", piece.len()).as_bytes()).await.unwrap();
+        }
+        client.write_all(end.as_bytes()).await.unwrap();
+        rest(&mut client).await
+    };
+
+    let whole = chunked(&["012", "3", "456"], "0\r\n\r\n").await;
+    let grown = chunked(&["01234", "56789", "a"], "0\r\n\r\n").await;
+    let late = chunked(&["012"], "").await;
+
+    assert!(whole.ends_with("hot: 0123456"), "{whole}");
+    assert!(grown.ends_with("hot: TooLarge"), "{grown}");
+    assert!(late.ends_with("hot: Late"), "{late}");
 }
 
 #[tokio::test]
@@ -217,6 +255,21 @@ struct Gate {
     leave: Notify,
 }
 
+/// Says what it read of ten bytes at most.
+#[derive(Debug)]
+struct Reader;
+
+impl Hot for Reader {
+    fn body_bytes_max(&self, head: &Parts) -> Option<usize> {
+        (head.uri.path() == "/hot").then_some(10)
+    }
+
+    fn answer(&self, _head: &Parts, body: Result<Bytes, Unread>, _peer: SocketAddr) -> Response {
+        let text = body.map(|it| String::from_utf8_lossy(&it).into_owned());
+        format!("hot: {}", text.unwrap_or_else(|it| format!("{it:?}"))).into_response()
+    }
+}
+
 struct Never;
 
 impl Accept for Never {
@@ -233,6 +286,11 @@ impl Accept for Never {
 
 async fn start(limits: Limits) -> Started {
     start_with(limits, Plain).await
+}
+
+async fn start_hot(limits: Limits) -> Started {
+    let server = |meter: &Meter| Server::new(limits, meter, "test").before(Arc::new(Reader));
+    start_server(server, Plain).await
 }
 
 async fn start_behind(proxies: &str) -> Started {

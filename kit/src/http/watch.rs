@@ -52,14 +52,14 @@ impl Snapshot {
 pub(super) fn running<F>(
     answer: F,
     activity: &Arc<Activity>,
-) -> impl Future<Output = Result<Response, Infallible>> + use<F>
+) -> impl Future<Output = Result<Response<Answer>, Infallible>> + use<F>
 where
     F: Future<Output = Result<Response, Infallible>>,
 {
     let running = Running::new(activity);
     async move {
         let response = answer.await?;
-        Ok(response.map(|body| Body::new(Answer { body, _running: running })))
+        Ok(response.map(|body| Answer { body, _running: running }))
     }
 }
 
@@ -79,7 +79,7 @@ impl Drop for Running {
 }
 
 /// The body of an answer.
-struct Answer {
+pub(super) struct Answer {
     body: Body,
     _running: Running,
 }

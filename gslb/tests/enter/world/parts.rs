@@ -49,7 +49,11 @@ pub(crate) fn report(node: u32, start: Wall, counter: u64, load: Load) -> LoadRe
         region: "local".to_owned(),
         counter,
         start,
-        addresses: vec![address(443, Transport::Tls), address(8443, Transport::Wss)],
+        addresses: vec![
+            address(443, Transport::Tls),
+            address(8443, Transport::Wss),
+            address(9443, Transport::National),
+        ],
         reserve: Vec::new(),
         load,
     }
