@@ -5,10 +5,13 @@ use proto::address::{Carrier, Transport};
 use crate::listener::Listener;
 use crate::region::Region;
 use crate::snapshot::Snapshot;
-use crate::topology::NO_PLANE;
-use search::Search;
+use crate::topology::{Entry, Plane};
+use crate::turns::Turns;
+use search::{First, Search};
+use usual::{Usual, best};
 
 mod search;
+mod usual;
 
 /// Kinds of transport.
 pub const TRANSPORTS: usize = 6;
@@ -73,8 +76,9 @@ impl Wants {
         if wants.len == 0 { Self::default() } else { wants }
     }
 
+    #[inline]
     fn order(&self) -> impl Iterator<Item = Transport> {
-        self.order.into_iter().take(self.len)
+        self.order[..self.len].iter().copied()
     }
 }
 
@@ -126,29 +130,65 @@ impl Snapshot {
         self.choose(plane, request, Refusal::NoReserve)
     }
 
+    #[inline]
     fn choose(
         &self,
         plane: u8,
         request: &Request,
         none: Refusal,
     ) -> Result<Assignment<'_>, Refusal> {
-        if plane == NO_PLANE {
+        let plane = usize::from(plane);
+        let (Some(plane), Some(turns)) = (self.topology.planes.get(plane), self.turns.get(plane))
+        else {
             return Err(if self.taking == 0 { Refusal::NoneLive } else { none });
+        };
+        match self.usual(plane, turns, request) {
+            Usual::All(entries, turn_no) => Ok(self.best_of(entries, plane, request, turn_no)),
+            Usual::Only(first) => self.search(Ok(first), plane, turns, request),
+            Usual::Nothing { full } => self.search(Err(full), plane, turns, request),
         }
-        let search = Search::new(self, plane.into(), request);
-        let Some(first) = search.first() else {
+    }
+
+    /// The best listener of each.
+    #[inline]
+    fn best_of(
+        &self,
+        entries: [u32; ADDRESSES_PER_ANSWER],
+        plane: &Plane,
+        request: &Request,
+        turn_no: u32,
+    ) -> Assignment<'_> {
+        let [first, middle, last] = entries.map(|it| &plane.entries[it as usize]);
+        let best = |it: &Entry| best(&plane.spoken[it.spoken as usize], &request.wants, turn_no);
+        let mut offsets = [best(first); ADDRESSES_PER_ANSWER];
+        // Most entries speak the same, so what is best of one is best of the others.
+        if middle.spoken != first.spoken || last.spoken != first.spoken {
+            offsets = [offsets[0], best(middle), best(last)];
+        }
+        let listener = |it: &Entry, at: usize| {
+            Some(&self.topology.listeners[(it.listener + offsets[at]) as usize])
+        };
+        Assignment { listeners: [listener(first, 0), listener(middle, 1), listener(last, 2)] }
+    }
+
+    /// Every case: all pools, and all that must be left out of them. The first one is chosen, or so
+    /// many of the first pools are full.
+    #[cold]
+    fn search<'a>(
+        &'a self,
+        first: Result<First, usize>,
+        plane: &'a Plane,
+        turns: &'a Turns,
+        request: &Request,
+    ) -> Result<Assignment<'a>, Refusal> {
+        let search = Search::new(self, plane, turns, request);
+        let Some(first) = first.map_or_else(|full| search.first(full), Some) else {
             return Err(if self.taking == 0 { Refusal::NoneLive } else { Refusal::Full });
         };
-        let listener = |entry| Some(search.listener(entry, first.turn_no));
-        let further = search.further(first);
-        if let [Some(middle), Some(last)] = further {
-            let listeners = [listener(first.entry), listener(middle), listener(last)];
-            return Ok(Assignment { listeners });
+        let [middle, last] = search.further(first);
+        if let (Some(middle), Some(last)) = (middle, last) {
+            return Ok(self.best_of([first.entry, middle, last], plane, request, first.turn_no));
         }
-        let chosen = [Some(first.entry), further[0], further[1]];
-        let mut assignment = Assignment::default();
-        chosen.iter().flatten().filter_map(|&it| listener(it)).for_each(|it| assignment.push(it));
-        search.fill(&mut assignment, &chosen);
-        Ok(assignment)
+        Ok(search.fill([Some(first.entry), middle, last], first.turn_no))
     }
 }

@@ -15,7 +15,7 @@ use crate::region::Regions;
 
 pub(crate) use lines::Line;
 use plane::{Candidate, mask_of};
-pub(crate) use plane::{Entry, NO_RING, NO_SEGMENT, Plane, Ring, Spoken};
+pub(crate) use plane::{Entry, NO_RING, Plane, Ring, Spoken};
 
 /// Sets of transports.
 const MASKS: usize = 1 << TRANSPORTS;

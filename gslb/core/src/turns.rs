@@ -45,26 +45,41 @@ impl Turns {
         Self { starts: starts.into(), guide, shift }
     }
 
-    /// The length of consecutive entries.
+    /// The part of the line that consecutive entries take.
     #[inline]
-    pub(crate) fn length(&self, entries: &Range<u32>) -> u32 {
-        self.starts[entries.end as usize] - self.starts[entries.start as usize]
+    pub(crate) fn stretch(&self, entries: &Range<u32>) -> Range<u32> {
+        self.starts[entries.start as usize]..self.starts[entries.end as usize]
     }
 
-    /// Whose turn number `turn_no` is among `entries`.
+    /// Whose turn number `turn_no` is on a stretch, which must not be empty.
     #[inline]
-    pub(crate) fn of(&self, entries: &Range<u32>, turn_no: u32) -> Option<u32> {
-        self.at(entries, turn_no.wrapping_mul(GOLDEN))
+    pub(crate) fn turn(&self, stretch: &Range<u32>, turn_no: u32) -> u32 {
+        self.at(stretch, turn_no.wrapping_mul(GOLDEN))
     }
 
-    /// The entry at a part of the way, of 2^32, through `entries`.
+    /// The entry at a part of the way, of 2^32, through a stretch, which must not be empty.
     #[inline]
-    pub(crate) fn at(&self, entries: &Range<u32>, part: u32) -> Option<u32> {
-        let length = self.length(entries);
-        if length == 0 {
+    pub(crate) fn at(&self, stretch: &Range<u32>, part: u32) -> u32 {
+        self.find(stretch.start + scale(part, stretch.end - stretch.start))
+    }
+
+    /// The entry at a part of the way, of 2^32, through what is left of a stretch without a part of
+    /// it, which may be empty.
+    #[inline]
+    pub(crate) fn outside(
+        &self,
+        stretch: &Range<u32>,
+        without: &Range<u32>,
+        part: u32,
+    ) -> Option<u32> {
+        let gone = without.end - without.start;
+        let left = stretch.end - stretch.start - gone;
+        if left == 0 {
             return None;
         }
-        Some(self.find(self.starts[entries.start as usize] + scale(part, length)))
+        let place = stretch.start + scale(part, left);
+        let is_behind = place >= without.start;
+        Some(self.find(place + u32::from(is_behind) * gone))
     }
 
     /// The entry at a part of the way, of 2^32, through what is left of `entries` without some
@@ -78,15 +93,17 @@ impl Turns {
     ) -> Option<u32> {
         let inside = |it: &&Range<u32>| entries.start <= it.start && it.end <= entries.end;
         let without = without.filter(inside);
-        let gone: u32 = without.clone().map(|it| self.length(it)).sum();
-        let left = self.length(entries) - gone;
+        let without = without.map(|it| self.stretch(it));
+        let gone: u32 = without.clone().map(|it| it.end - it.start).sum();
+        let stretch = self.stretch(entries);
+        let left = stretch.end - stretch.start - gone;
         if left == 0 {
             return None;
         }
-        let mut place = self.starts[entries.start as usize] + scale(part, left);
-        for interval in without {
-            if place >= self.starts[interval.start as usize] {
-                place += self.length(interval);
+        let mut place = stretch.start + scale(part, left);
+        for Range { start, end } in without {
+            if place >= start {
+                place += end - start;
             }
         }
         Some(self.find(place))
@@ -97,7 +114,8 @@ impl Turns {
     fn find(&self, place: u32) -> u32 {
         let entry = self.guide[(place >> self.shift) as usize];
         // Added, not branched on: which way it goes cannot be foreseen.
-        let ends = &self.starts[entry as usize + 1..][..STEPS];
+        let ends: &[u32; STEPS] =
+            self.starts[entry as usize + 1..].first_chunk().expect("so many follow the last one's");
         let steps: u32 = ends.iter().map(|&end| u32::from(place >= end)).sum();
         if place < ends[STEPS - 1] { entry + steps } else { self.search(place) }
     }
@@ -160,7 +178,7 @@ mod tests {
     fn an_entry_is_not_given_its_share_in_one_go() {
         let turns = Turns::lay_out(&[1, 1, 1, 1]);
 
-        let first: Vec<u32> = (7..15).filter_map(|it| turns.of(&(0..4), it)).collect();
+        let first: Vec<u32> = (7..15).map(|it| turns.turn(&turns.stretch(&(0..4)), it)).collect();
 
         assert!(first.windows(3).all(|it| it[0] != it[1] || it[1] != it[2]), "{first:?}");
         assert_eq!((0..4).filter(|it| first.contains(it)).count(), 4, "{first:?}");
@@ -168,18 +186,19 @@ mod tests {
 
     #[test]
     fn nobody_with_a_weight_means_no_turns() {
-        assert_eq!(Turns::lay_out(&[]).of(&(0..0), 1), None);
-        assert_eq!(Turns::lay_out(&[0, 0]).of(&(0..2), 1), None);
+        assert!(Turns::lay_out(&[]).stretch(&(0..0)).is_empty());
+        assert!(Turns::lay_out(&[0, 0]).stretch(&(0..2)).is_empty());
         assert_eq!(Turns::lay_out(&[0, 0]).beside(&(0..2), [].iter(), 3), None);
-        assert_eq!(Turns::lay_out(&[0, 7]).of(&(0..1), 1), None);
+        assert!(Turns::lay_out(&[0, 7]).stretch(&(0..1)).is_empty());
     }
 
     #[test]
     fn the_largest_plane_does_not_overflow() {
         let turns = Turns::lay_out(&vec![u32::MAX; 1 << 19]);
 
-        assert_eq!(turns.at(&(0..1 << 19), 0), Some(0));
-        assert_eq!(turns.at(&(0..1 << 19), u32::MAX), Some((1 << 19) - 1));
+        let all = turns.stretch(&(0..1 << 19));
+        assert_eq!(turns.at(&all, 0), 0);
+        assert_eq!(turns.at(&all, u32::MAX), (1 << 19) - 1);
     }
 
     #[test]
@@ -205,8 +224,9 @@ mod tests {
 
             let mut counts = vec![0; weights.len()];
             for turn in 0..TURNS {
-                if let Some(entry) = turns.of(&entries, first.wrapping_add(turn)) {
-                    counts[entry as usize] += 1;
+                let stretch = turns.stretch(&entries);
+                if !stretch.is_empty() {
+                    counts[turns.turn(&stretch, first.wrapping_add(turn)) as usize] += 1;
                 }
             }
 
@@ -217,6 +237,22 @@ mod tests {
                 };
                 prop_assert!((f64::from(count) - fair).abs() <= 4.0, "{} for {}", count, fair);
             }
+        }
+
+        #[test]
+        fn outside_and_beside_agree_on_what_is_left(
+            weights in prop::collection::vec(0u32..5, 1..12),
+            gap in (0u32..12, 0u32..12),
+            part: u32,
+        ) {
+            let turns = Turns::lay_out(&weights);
+            let all = 0..u32::try_from(weights.len()).unwrap();
+            let (start, end) = (gap.0.min(gap.1).min(all.end), gap.0.max(gap.1).min(all.end));
+            let without = start..end;
+
+            let found = turns.outside(&turns.stretch(&all), &turns.stretch(&without), part);
+
+            prop_assert_eq!(found, turns.beside(&all, [without].iter(), part));
         }
 
         #[test]
@@ -243,7 +279,8 @@ mod tests {
     /// How often each entry is met in so many turns.
     fn count(turns: &Turns, entries: u32, turns_taken: u32) -> Vec<u32> {
         let mut counts = vec![0; entries as usize];
-        for entry in (0..turns_taken).filter_map(|it| turns.of(&(0..entries), it)) {
+        let stretch = turns.stretch(&(0..entries));
+        for entry in (0..turns_taken).map(|it| turns.turn(&stretch, it)) {
             counts[entry as usize] += 1;
         }
         counts

@@ -8,11 +8,11 @@ use std::ops::Range;
 use proto::address::Carrier;
 use proto::limits::ADDRESSES_MAX;
 
+use super::usual::best;
 use super::{ADDRESSES_PER_ANSWER, Assignment, Request};
-use crate::listener::Listener;
 use crate::policy::Pool;
 use crate::snapshot::Snapshot;
-use crate::topology::{Entry, NO_RING, NO_SEGMENT, Plane, Spoken};
+use crate::topology::{Entry, NO_RING, Plane, Spoken};
 use crate::turns::Turns;
 
 /// Turns tried in one pool before the next one.
@@ -38,62 +38,59 @@ pub(super) struct Search<'a> {
 pub(super) struct First {
     pub(super) entry: u32,
     pub(super) turn_no: u32,
-    ring: u32,
 }
 
 impl<'a> Search<'a> {
-    #[inline]
-    pub(super) fn new(snapshot: &'a Snapshot, plane_no: usize, request: &Request) -> Self {
-        let plane = &snapshot.topology.planes[plane_no];
-        Self {
-            snapshot,
-            plane,
-            turns: &snapshot.turns[plane_no],
-            request: *request,
-            own: plane.own(request.region, request.carrier),
-            bgp: plane.own(request.region, Carrier::Bgp),
-        }
+    pub(super) fn new(
+        snapshot: &'a Snapshot,
+        plane: &'a Plane,
+        turns: &'a Turns,
+        request: &Request,
+    ) -> Self {
+        let own = plane.way(request.region, request.carrier).ring;
+        let bgp = plane.way(request.region, Carrier::Bgp).ring;
+        Self { snapshot, plane, turns, request: *request, own, bgp }
     }
 
-    /// The entry whose turn it is, in the first pool where one has a place.
-    #[inline]
-    pub(super) fn first(&self) -> Option<First> {
-        self.snapshot.topology.order.iter().find_map(|&pool| self.take(self.ring(pool)))
+    /// The entry whose turn it is, in the first pool where one has a place, but for so many that
+    /// have none.
+    pub(super) fn first(&self, full: usize) -> Option<First> {
+        let order = self.snapshot.topology.order.iter().skip(full);
+        order.copied().find_map(|pool| self.take(self.ring(pool)))
     }
 
     /// The entries of the middle and of the last address.
     ///
     /// The last is chosen first, since it has the stronger wish: to be BGP.
-    #[inline]
     pub(super) fn further(&self, first: First) -> [Option<u32>; ADDRESSES_PER_ANSWER - 1] {
-        let parts = chance(first.turn_no);
-        match self.in_region(first, parts) {
-            Some(further) => further.map(Some),
-            None => self.anywhere(first.entry, parts),
-        }
+        let First { entry: first, turn_no } = first;
+        let parts = chance(turn_no);
+        let order = || self.snapshot.topology.order.iter().copied();
+        let bgp_first = [Pool::RegionBgp, Pool::Bgp].into_iter().chain(order());
+        let last = bgp_first.map(|it| self.ring(it)).find_map(|ring| {
+            let away = self.away(ring, first, parts[0]);
+            away.or_else(|| self.beside(ring, [first, first], parts[0]))
+        });
+        let Some(last) = last else {
+            return [None, None];
+        };
+        let rings = || order().map(|it| self.ring(it));
+        let same_room = self.machine_room(first) == self.machine_room(last);
+        let away = rings().filter(|_| same_room).find_map(|it| self.away(it, first, parts[1]));
+        let beside = || rings().find_map(|it| self.beside(it, [first, last], parts[1]));
+        [away.or_else(beside), Some(last)]
     }
 
-    /// The listener of an entry that the client likes best; where there are several alike, by turns.
-    #[inline]
-    pub(super) fn listener(&self, entry: u32, turn_no: u32) -> &'a Listener {
-        let spoken = self.spoken(entry);
-        for transport in self.request.wants.order() {
-            let span = spoken[transport as usize];
-            if span.len > 0 {
-                // The low bits of a turn's number repeat with the node's own turns.
-                let mixed = turn_no.wrapping_mul(0x9e37_79b9) >> 16;
-                let offset = (mixed * u32::from(span.len)) >> 16;
-                let listener = self.entry(entry).listener + u32::from(span.start) + offset;
-                return &self.snapshot.topology.listeners[listener as usize];
-            }
-        }
-        unreachable!("a plane holds entries that speak one of its transports")
-    }
-
-    /// Adds further listeners of the chosen entries: other transports first.
-    #[cold]
-    pub(super) fn fill(&self, assignment: &mut Assignment<'a>, chosen: &[Option<u32>]) {
+    /// The best listeners of fewer than three entries, and further ones of them: other transports
+    /// first.
+    pub(super) fn fill(&self, chosen: [Option<u32>; 3], turn_no: u32) -> Assignment<'a> {
         let wants = &self.request.wants;
+        let listeners = &self.snapshot.topology.listeners;
+        let mut assignment = Assignment::default();
+        for &entry in chosen.iter().flatten() {
+            let listener = self.entry(entry).listener + best(self.spoken(entry), wants, turn_no);
+            assignment.push(&listeners[listener as usize]);
+        }
         let best = |entry| wants.order().find(|&it| self.spoken(entry)[it as usize].len > 0);
         for round in 0..=ADDRESSES_PER_ANSWER {
             for transport in wants.order() {
@@ -103,7 +100,6 @@ impl<'a> Search<'a> {
                     }
                     let span = self.spoken(entry)[transport as usize];
                     let start = self.entry(entry).listener as usize + usize::from(span.start);
-                    let listeners = &self.snapshot.topology.listeners;
                     let alike = &listeners[start..start + usize::from(span.len)];
                     if let Some(listener) = alike.get(round.saturating_sub(1)) {
                         assignment.push(listener);
@@ -111,9 +107,9 @@ impl<'a> Search<'a> {
                 }
             }
         }
+        assignment
     }
 
-    #[inline]
     fn spoken(&self, entry: u32) -> &'a Spoken {
         &self.plane.spoken[self.entry(entry).spoken as usize]
     }
@@ -129,73 +125,20 @@ impl<'a> Search<'a> {
     }
 
     /// The next turn of a ring whose node has a place left.
-    #[inline]
     fn take(&self, ring: u32) -> Option<First> {
         let entries = self.entries(ring)?;
-        if self.turns.length(entries) == 0 {
+        let stretch = self.turns.stretch(entries);
+        if stretch.is_empty() {
             return None;
         }
         let turn_no = self.plane.rings[ring as usize].take();
-        let entry = self.turns.of(entries, turn_no)?;
-        let entry = if self.seat(entry) { entry } else { self.retake(entries, turn_no)? };
-        Some(First { entry, turn_no, ring })
-    }
-
-    /// An entry with a place left by chance, since the one whose turn it was has none.
-    #[cold]
-    fn retake(&self, entries: &Range<u32>, turn_no: u32) -> Option<u32> {
-        let mut part = turn_no;
-        (1..TURNS_MAX).find_map(|_| {
-            part = chance(part)[0];
-            self.turns.at(entries, part).filter(|&it| self.seat(it))
-        })
-    }
-
-    /// Takes a place at an entry's node.
-    #[inline]
-    fn seat(&self, entry: u32) -> bool {
-        self.snapshot.seats[self.node(entry) as usize].take()
-    }
-
-    /// The usual case, in which nothing needs to be searched: the first one's region has BGP
-    /// nodes in another machine room.
-    #[inline]
-    fn in_region(&self, first: First, parts: [u32; 2]) -> Option<[u32; 2]> {
-        let bgp = self.entries(self.bgp)?;
-        if first.ring != self.own {
-            return None;
-        }
-        let own = self.entries(self.own)?;
-        let segments = &self.plane.segments;
-        let room = match segments[self.entry(first.entry).segment as usize].bgp {
-            NO_SEGMENT => &(0..0),
-            it => &segments[it as usize].entries,
+        let entry = self.turns.turn(&stretch, turn_no);
+        let Self { snapshot, plane, turns, .. } = *self;
+        let entry = match snapshot.seat(plane, entry) {
+            true => entry,
+            false => snapshot.retake(plane, turns, &stretch, turn_no)?,
         };
-        let last = self.turns.beside(bgp, [room].into_iter(), parts[0])?;
-        let (low, high) = (first.entry.min(last), first.entry.max(last));
-        let without = [low..low + 1, high..high + 1];
-        let middle = self.turns.beside(own, without.iter(), parts[1])?;
-        // A node may stand in both pools.
-        (self.node(middle) != self.node(last)).then_some([middle, last])
-    }
-
-    /// Every case: all pools, and all that must be left out of them.
-    #[cold]
-    fn anywhere(&self, first: u32, parts: [u32; 2]) -> [Option<u32>; 2] {
-        let order = || self.snapshot.topology.order.iter().copied();
-        let bgp_first = [Pool::RegionBgp, Pool::Bgp].into_iter().chain(order());
-        let last = bgp_first.map(|it| self.ring(it)).find_map(|ring| {
-            let away = self.away(ring, first, parts[0]);
-            away.or_else(|| self.beside(ring, [first, first], parts[0]))
-        });
-        let Some(last) = last else {
-            return [None, None];
-        };
-        let rings = || order().map(|it| self.ring(it));
-        let same_room = self.machine_room(first) == self.machine_room(last);
-        let away = rings().filter(|_| same_room).find_map(|it| self.away(it, first, parts[1]));
-        let beside = || rings().find_map(|it| self.beside(it, [first, last], parts[1]));
-        [away.or_else(beside), Some(last)]
+        Some(First { entry, turn_no })
     }
 
     /// An entry of a ring in another machine room.
@@ -225,17 +168,14 @@ impl<'a> Search<'a> {
         self.turns.beside(entries, without.iter(), part)
     }
 
-    #[inline]
     fn entries(&self, ring: u32) -> Option<&'a Range<u32>> {
         if ring == NO_RING { None } else { Some(&self.plane.rings[ring as usize].entries) }
     }
 
-    #[inline]
     fn entry(&self, entry: u32) -> &'a Entry {
         &self.plane.entries[entry as usize]
     }
 
-    #[inline]
     fn node(&self, entry: u32) -> u32 {
         self.entry(entry).node
     }
@@ -245,8 +185,32 @@ impl<'a> Search<'a> {
     }
 }
 
+impl Snapshot {
+    /// Takes a place at an entry's node.
+    #[inline]
+    pub(super) fn seat(&self, plane: &Plane, entry: u32) -> bool {
+        self.seats[plane.entries[entry as usize].node as usize].take()
+    }
+
+    /// An entry with a place left by chance, since the one whose turn it was has none.
+    #[cold]
+    pub(super) fn retake(
+        &self,
+        plane: &Plane,
+        turns: &Turns,
+        stretch: &Range<u32>,
+        turn_no: u32,
+    ) -> Option<u32> {
+        let mut part = turn_no;
+        (1..TURNS_MAX).find_map(|_| {
+            part = chance(part)[0];
+            Some(turns.at(stretch, part)).filter(|&it| self.seat(plane, it))
+        })
+    }
+}
+
 /// Two parts of 2^32 that look independent of the turn and of each other.
-fn chance(turn_no: u32) -> [u32; 2] {
+pub(super) fn chance(turn_no: u32) -> [u32; 2] {
     let mut mixed = (u64::from(turn_no) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
     mixed ^= mixed >> 32;

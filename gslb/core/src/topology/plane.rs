@@ -15,8 +15,6 @@ use crate::region::Region;
 
 /// Stands for "no ring".
 pub(crate) const NO_RING: u32 = u32::MAX;
-/// Stands for "no segment".
-pub(crate) const NO_SEGMENT: u32 = u32::MAX;
 /// Carriers.
 const CARRIERS: usize = Carrier::ALL.len();
 
@@ -54,7 +52,7 @@ pub(crate) struct Plane {
     /// Everybody first.
     pub(crate) rings: Box<[Ring]>,
     /// By region and carrier.
-    own: Box<[u32]>,
+    ways: Box<[Way]>,
     /// By carrier.
     wide: [u32; CARRIERS],
     /// Segments by machine room.
@@ -78,8 +76,19 @@ pub(crate) struct Entry {
 #[derive(Clone, Debug)]
 pub(crate) struct Segment {
     pub(crate) entries: Range<u32>,
-    /// The BGP segment of the same machine room and region.
-    pub(crate) bgp: u32,
+    /// The BGP entries of the same machine room and region.
+    pub(crate) bgp: Range<u32>,
+}
+
+/// Where the viewers of one region and carrier look first.
+#[derive(Clone, Debug)]
+pub(crate) struct Way {
+    /// The ring of this region and carrier.
+    pub(crate) ring: u32,
+    /// Its entries.
+    pub(crate) entries: Range<u32>,
+    /// Entries of this region and BGP.
+    pub(crate) bgp: Range<u32>,
 }
 
 /// Entries that are taken in turns. Alone in its cache line, since every answer writes to it.
@@ -116,12 +125,17 @@ impl Plane {
             wide[carrier as usize] = count(rings.len());
             rings.push(Ring::new(entries, first_turn));
         }
-        let mut own = vec![NO_RING; size.regions * CARRIERS].into_boxed_slice();
         let regional = intervals(candidates, |it| (it.carrier, it.region));
+        let mut ways = vec![Way::NONE; size.regions * CARRIERS].into_boxed_slice();
         for entries in &regional {
             let Candidate { carrier, region, .. } = *candidates[entries.start as usize];
-            own[region.index() * CARRIERS + carrier as usize] = count(rings.len());
+            let way = &mut ways[region.index() * CARRIERS + carrier as usize];
+            (way.ring, way.entries) = (count(rings.len()), entries.clone());
             rings.push(Ring::new(entries.clone(), first_turn));
+        }
+        for of_region in ways.chunks_mut(CARRIERS) {
+            let bgp = of_region[Carrier::Bgp as usize].entries.clone();
+            of_region.iter_mut().for_each(|it| it.bgp = bgp.clone());
         }
 
         let segments = segments(candidates);
@@ -150,21 +164,25 @@ impl Plane {
             regional: regional.into(),
             segments: segments.into(),
             rings: rings.into(),
-            own,
+            ways,
             wide,
         }
     }
 
-    /// The ring of a region and carrier.
+    /// Where the viewers of a region and carrier look first.
     #[inline]
-    pub(crate) fn own(&self, region: Region, carrier: Carrier) -> u32 {
-        self.own.get(region.index() * CARRIERS + carrier as usize).copied().unwrap_or(NO_RING)
+    pub(crate) fn way(&self, region: Region, carrier: Carrier) -> &Way {
+        self.ways.get(region.index() * CARRIERS + carrier as usize).unwrap_or(&Way::NONE)
     }
 
     /// The ring of a carrier anywhere.
     pub(crate) fn wide(&self, carrier: Carrier) -> u32 {
         self.wide[carrier as usize]
     }
+}
+
+impl Way {
+    const NONE: Self = Self { ring: NO_RING, entries: 0..0, bgp: 0..0 };
 }
 
 impl Ring {
@@ -197,8 +215,11 @@ fn segments(candidates: &[&Candidate]) -> Vec<Segment> {
     let is_bgp = |it: &&Range<u32>| first(it).carrier == Carrier::Bgp;
     // BGP comes first, so these are the first segments, by region and machine room.
     let bgp: Vec<_> = entries.iter().take_while(is_bgp).map(|it| place(first(it))).collect();
-    let find = |it: &Range<u32>| bgp.binary_search(&place(first(it))).map_or(NO_SEGMENT, count);
-    entries.iter().map(|it| Segment { entries: it.clone(), bgp: find(it) }).collect()
+    let of_bgp = |it: &Range<u32>| match bgp.binary_search(&place(first(it))) {
+        Ok(segment) => entries[segment].clone(),
+        Err(_) => 0..0,
+    };
+    entries.iter().map(|it| Segment { entries: it.clone(), bgp: of_bgp(it) }).collect()
 }
 
 /// Where neighbours have the same key.
