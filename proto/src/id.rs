@@ -68,11 +68,12 @@ macro_rules! name_id {
                 Ok(Self(SmolStr::new(text)))
             }
 
-            /// Whether `text` is within the grammar of this name.
+            /// Whether `bytes` are a text within the grammar of this name.
             #[must_use]
             #[inline]
-            pub fn is_valid(text: &str) -> bool {
-                check(text, $max, &Self::ASCII, $allowed).is_ok()
+            pub fn is_valid(bytes: &[u8]) -> bool {
+                is_plain(bytes, $max, &Self::ASCII)
+                    || std::str::from_utf8(bytes).is_ok_and(|it| Self::parse(it).is_ok())
             }
 
             /// The name as text.
@@ -228,6 +229,14 @@ const fn is_text(byte: &u8) -> bool {
     !byte.is_ascii_control()
 }
 
+/// Nearly every name is ASCII, where a byte is a character. Without an early end, which would cost
+/// more than it saves.
+#[inline]
+fn is_plain(bytes: &[u8], max: usize, ascii: &Table) -> bool {
+    let is_plain = |all, byte: &u8| all & ascii[usize::from(*byte)];
+    (1..=max).contains(&bytes.len()) && bytes.iter().fold(true, is_plain)
+}
+
 /// `other` says which characters beyond ASCII are allowed.
 #[inline]
 fn check(
@@ -239,8 +248,7 @@ fn check(
     if text.is_empty() || text.len() > max {
         return Err(NameError::Length { bytes: text.len(), max });
     }
-    // Nearly every name is ASCII, where a byte is a character.
-    if text.bytes().all(|it| ascii[usize::from(it)]) {
+    if is_plain(text.as_bytes(), max, ascii) {
         return Ok(());
     }
     let is_bad = |it: &char| match u8::try_from(*it) {

@@ -6,7 +6,6 @@
 
 mod link;
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -325,13 +324,13 @@ impl Epoch {
 }
 
 impl KeySource for Keyring {
-    fn key(&self, name: &KeyName) -> Result<Cow<'_, mac::Key>, NoKey> {
+    fn with_key<T>(&self, name: &KeyName, take: impl FnOnce(&mac::Key) -> T) -> Result<T, NoKey> {
         let KeyName { epoch, kid, app, link } = *name;
         let found = self.epochs.get(&epoch).ok_or(NoKey::Epoch { epoch })?;
         let (_, key) =
             found.keys.iter().find(|(it, _)| *it == kid).ok_or(NoKey::Master { epoch, kid })?;
         let secret = key.token_key(app, found.alg, epoch, &link);
-        Ok(Cow::Owned(mac::Key::new(found.alg, &secret)))
+        Ok(take(&mac::Key::new(found.alg, &secret)))
     }
 
     fn interval_s(&self) -> u32 {

@@ -8,12 +8,15 @@ mod hash;
 use std::fmt;
 
 use subtle::ConstantTimeEq;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 use hash::Hash;
 
 /// Bytes of every MAC; it is never cut.
 pub const MAC_BYTES: usize = 32;
+
+/// A hash or a MAC as words, whose bytes follow each other big-endian.
+type Digest = [u32; MAC_BYTES / 4];
 
 /// Which MAC an epoch selects for its tokens.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -90,18 +93,25 @@ impl Key {
     #[must_use]
     #[inline]
     pub fn sign(&self, message: &[u8]) -> [u8; MAC_BYTES] {
-        match &self.0 {
+        bytes(match &self.0 {
             State::Sha256(it) => it.sign(message),
             State::Sm3(it) => it.sign(message),
             State::Sha512_256(it) => it.sign(message),
-        }
+        })
     }
 
     /// Whether `mac` is the message's; the time taken does not depend on where they differ.
     #[must_use]
     #[inline]
-    pub fn is_signed(&self, message: &[u8], mac: &[u8; MAC_BYTES]) -> bool {
-        words(&self.sign(message)).ct_eq(&words(mac)).into()
+    pub fn is_signed(&self, message: &Padded<'_>, mac: &[u8; MAC_BYTES]) -> bool {
+        let own = match &self.0 {
+            State::Sha256(it) => it.sign_padded(message),
+            State::Sm3(it) => it.sign_padded(message),
+            State::Sha512_256(it) => it.sign(message.bytes()),
+        };
+        let pairs = own.into_iter().zip(mac.as_chunks().0);
+        let differing = pairs.fold(0, |all, (own, it)| all | (own ^ u32::from_be_bytes(*it)));
+        differing.ct_eq(&0).into()
     }
 }
 
@@ -111,20 +121,64 @@ impl fmt::Debug for Key {
     }
 }
 
-/// The same bytes, in pieces that are quicker to compare.
-fn words(mac: &[u8; MAC_BYTES]) -> [u64; MAC_BYTES / 8] {
-    let bytes = mac.as_chunks().0;
-    std::array::from_fn(|at| u64::from_ne_bytes(bytes[at]))
+/// A message where a hash of 64-byte blocks takes it without a copy: behind it lies its padding for
+/// an HMAC's inner hash.
+#[derive(Clone, Copy, Debug)]
+pub struct Padded<'a> {
+    blocks: &'a [[u8; BLOCK_BYTES]],
+    bytes: usize,
 }
 
-/// The states after the key's inner and outer block.
+/// Bytes of a block of SHA-256 and SM3.
+pub const BLOCK_BYTES: usize = 64;
+/// Bytes that padding has at least: a bit, and the length.
+pub const PADDING_BYTES_MIN: usize = 1 + 8;
+
+impl<'a> Padded<'a> {
+    /// The first `bytes` of `room`; what was behind them is overwritten.
+    ///
+    /// # Panics
+    /// When the room has no [`PADDING_BYTES_MIN`] behind the message.
+    #[inline(always)]
+    pub fn new(room: &'a mut [[u8; BLOCK_BYTES]], bytes: usize) -> Self {
+        let blocks = (bytes + PADDING_BYTES_MIN).div_ceil(BLOCK_BYTES);
+        let room = &mut room[..blocks];
+        let padding = &mut room.as_flattened_mut()[bytes..];
+        padding.fill(0);
+        padding[0] = 0x80;
+        if let Some(length) = padding.last_chunk_mut() {
+            // The key's block counts, too.
+            *length = ((BLOCK_BYTES + bytes) as u64 * 8).to_be_bytes();
+        }
+        Self { blocks: room, bytes }
+    }
+
+    /// The message.
+    #[must_use]
+    #[inline(always)]
+    pub fn bytes(&self) -> &'a [u8] {
+        &self.blocks.as_flattened()[..self.bytes]
+    }
+}
+
+#[inline(always)]
+fn bytes(digest: Digest) -> [u8; MAC_BYTES] {
+    let mut bytes = [0; MAC_BYTES];
+    for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(digest) {
+        *bytes = word.to_be_bytes();
+    }
+    bytes
+}
+
+/// The states after the key's inner and outer block, wiped when dropped. What they become with a
+/// message is not: it tells nothing of the key.
 #[derive(Clone)]
-struct Hmac<H> {
-    inner: H,
-    outer: H,
+struct Hmac<H: Zeroize> {
+    inner: Zeroizing<H>,
+    outer: Zeroizing<H>,
 }
 
-impl<H> Hmac<H> {
+impl<H: Zeroize> Hmac<H> {
     fn new<const BLOCK: usize>(key: &[u8; 32]) -> Self
     where
         H: Hash<BLOCK>,
@@ -132,24 +186,35 @@ impl<H> Hmac<H> {
         let start = |pad| {
             let mut block = Zeroizing::new([pad; BLOCK]);
             block.iter_mut().zip(key).for_each(|(byte, key)| *byte ^= key);
-            let mut state = H::start();
+            let mut state = Zeroizing::new(H::start());
             state.absorb(&[*block]);
             state
         };
         Self { inner: start(0x36), outer: start(0x5c) }
     }
 
-    fn sign<const BLOCK: usize>(&self, message: &[u8]) -> [u8; MAC_BYTES]
+    #[inline(always)]
+    fn sign<const BLOCK: usize>(&self, message: &[u8]) -> Digest
     where
         H: Hash<BLOCK>,
     {
-        finish(&self.outer, finish(&self.inner, message).as_slice())
+        finish(&*self.outer, &bytes(finish(&*self.inner, message)))
+    }
+
+    #[inline(always)]
+    fn sign_padded(&self, message: &Padded<'_>) -> Digest
+    where
+        H: Hash<BLOCK_BYTES>,
+    {
+        let mut inner = H::clone(&self.inner);
+        inner.absorb(message.blocks);
+        finish(&*self.outer, &bytes(inner.digest()))
     }
 }
 
 /// The hash of the one block behind `state`, and then `message`.
 #[inline(always)]
-fn finish<H: Hash<BLOCK>, const BLOCK: usize>(state: &H, message: &[u8]) -> [u8; MAC_BYTES] {
+fn finish<H: Hash<BLOCK>, const BLOCK: usize>(state: &H, message: &[u8]) -> Digest {
     let mut state = state.clone();
     let (blocks, tail) = message.as_chunks();
     if !blocks.is_empty() {
@@ -167,7 +232,7 @@ fn finish<H: Hash<BLOCK>, const BLOCK: usize>(state: &H, message: &[u8]) -> [u8;
         *length = ((BLOCK + message.len()) as u64 * 8).to_be_bytes();
     }
     state.absorb(&[last]);
-    state.output()
+    state.digest()
 }
 
 #[cfg(test)]
@@ -189,11 +254,11 @@ mod tests {
             let key = Key::new(alg, &[7; 32]);
             let mac = key.sign(b"message");
 
-            assert!(key.is_signed(b"message", &mac));
-            assert!(!key.is_signed(b"messagf", &mac));
-            assert!(!Key::new(alg, &[8; 32]).is_signed(b"message", &mac));
+            assert!(is_signed(&key, b"message", &mac));
+            assert!(!is_signed(&key, b"messagf", &mac));
+            assert!(!is_signed(&Key::new(alg, &[8; 32]), b"message", &mac));
             for &other in Alg::ALL.iter().filter(|&&it| it != alg) {
-                assert!(!Key::new(other, &[7; 32]).is_signed(b"message", &mac));
+                assert!(!is_signed(&Key::new(other, &[7; 32]), b"message", &mac));
             }
         }
     }
@@ -219,5 +284,36 @@ mod tests {
             assert_eq!(sign(Alg::HmacSm3), sm3, "{length}");
             assert_eq!(sign(Alg::HmacSha512_256), sha512_256, "{length}");
         }
+    }
+
+    #[test]
+    fn a_padded_message_of_any_length_has_the_same_mac() {
+        let message = [b'm'; 300];
+        for &alg in Alg::ALL {
+            let key = Key::new(alg, &[7; 32]);
+            for length in 0..message.len() {
+                let mac = key.sign(&message[..length]);
+
+                assert!(is_signed(&key, &message[..length], &mac), "{alg:?} {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_mac_with_any_bit_changed_is_none() {
+        let key = Key::new(Alg::HmacSha256, &[7; 32]);
+        let mac = key.sign(b"message");
+        for bit in 0..8 * MAC_BYTES {
+            let mut changed = mac;
+            changed[bit / 8] ^= 1 << (bit % 8);
+
+            assert!(!is_signed(&key, b"message", &changed), "{bit}");
+        }
+    }
+
+    fn is_signed(key: &Key, message: &[u8], mac: &[u8; MAC_BYTES]) -> bool {
+        let mut room = [[0xff; BLOCK_BYTES]; 5];
+        room.as_flattened_mut()[..message.len()].copy_from_slice(message);
+        key.is_signed(&Padded::new(&mut room, message.len()), mac)
     }
 }

@@ -1,5 +1,7 @@
 //! Fixed bytes and short names, as tokens and resume tickets carry them, and their text form.
 
+use std::str::FromStr;
+
 use base64_simd::{AsOut, URL_SAFE_NO_PAD};
 use proto::id::{DeviceId, RoomId, ViewerId};
 use proto::limits::{ACCOUNT_BYTES_MAX, DEVICE_BYTES_MAX, ROOM_BYTES_MAX, ROOMS_PER_SESSION_MAX};
@@ -53,23 +55,30 @@ impl<'a> Reader<'a> {
     /// Account, device and rooms, and nothing behind them.
     #[inline(always)]
     pub(crate) fn names(self) -> Result<Names<'a>, Damaged> {
-        // One look at all of it: a length is an ASCII character, so it never cuts another.
-        let mut rest = std::str::from_utf8(self.0).map_err(|_| Damaged)?;
-        let account = next_name(&mut rest)?;
-        let device = next_name(&mut rest)?;
-        let rooms = rest;
-        let count = next_byte(&mut rest)?;
+        let mut rest = self;
+        let account = rest.name()?;
+        let device = rest.name()?;
+        let rooms = rest.0;
+        let [count] = *rest.array()?;
         let mut is_valid = ViewerId::is_valid(account)
             && (device.is_empty() || DeviceId::is_valid(device))
             && usize::from(count) <= ROOMS_PER_SESSION_MAX;
         for _ in 0..count {
-            is_valid = is_valid && RoomId::is_valid(next_name(&mut rest)?);
+            is_valid = is_valid && RoomId::is_valid(rest.name()?);
         }
-        if is_valid && rest.is_empty() {
+        if is_valid && rest.0.is_empty() {
             Ok(Names { account, device, rooms })
         } else {
             Err(Damaged)
         }
+    }
+
+    #[inline(always)]
+    fn name(&mut self) -> Result<&'a [u8], Damaged> {
+        let [length] = *self.array()?;
+        let (name, rest) = self.0.split_at_checked(usize::from(length)).ok_or(Damaged)?;
+        self.0 = rest;
+        Ok(name)
     }
 }
 
@@ -77,28 +86,28 @@ impl<'a> Reader<'a> {
 /// as much as a block of the MAC, so it is left until they are believed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Names<'a> {
-    account: &'a str,
+    account: &'a [u8],
     /// Empty: none.
-    device: &'a str,
+    device: &'a [u8],
     /// Their number, and behind it each with its length.
-    rooms: &'a str,
+    rooms: &'a [u8],
 }
 
 impl Names<'_> {
     pub(crate) fn account(&self) -> ViewerId {
-        ViewerId::parse(self.account).expect("the account was in its grammar when it was read")
+        named(self.account).expect("the account was in its grammar when it was read")
     }
 
     pub(crate) fn device(&self) -> Option<DeviceId> {
-        DeviceId::parse(self.device).ok()
+        named(self.device)
     }
 
     pub(crate) fn rooms(&self) -> Rooms {
-        let mut rest = self.rooms;
-        let count = next_byte(&mut rest).unwrap_or(0);
-        let mut room = || RoomId::parse(next_name(&mut rest).ok()?).ok();
+        let mut rest = Reader::new(self.rooms);
+        let count = rest.array().map_or(0, |[count]| *count);
+        let mut room = || named(rest.name().ok()?);
         match (count, room()) {
-            (1, Some(only)) => only.into(),
+            (1, Some(only)) => RoomId::into(only),
             (_, first) => {
                 let rooms: Vec<_> =
                     first.into_iter().chain((1..count).filter_map(|_| room())).collect();
@@ -108,20 +117,8 @@ impl Names<'_> {
     }
 }
 
-#[inline(always)]
-fn next_name<'a>(rest: &mut &'a str) -> Result<&'a str, Damaged> {
-    let length = next_byte(rest)?;
-    let (name, behind) = rest.split_at_checked(usize::from(length)).ok_or(Damaged)?;
-    *rest = behind;
-    Ok(name)
-}
-
-/// The next byte, which is below 128.
-#[inline(always)]
-fn next_byte(rest: &mut &str) -> Result<u8, Damaged> {
-    let byte = *rest.as_bytes().first().ok_or(Damaged)?;
-    *rest = rest.get(1..).ok_or(Damaged)?;
-    Ok(byte)
+fn named<N: FromStr>(bytes: &[u8]) -> Option<N> {
+    std::str::from_utf8(bytes).ok()?.parse().ok()
 }
 
 /// Puts the bytes of strict base64url without padding (RFC 4648 5, unused bits zero) into

@@ -1,7 +1,6 @@
 //! What a link holds: the keys of its own addresses, and its unit's resume keys. A stolen node
 //! cannot mint for others.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
@@ -107,8 +106,9 @@ impl LinkKeyring {
 }
 
 impl KeySource for LinkKeyring {
-    fn key(&self, name: &KeyName) -> Result<Cow<'_, mac::Key>, NoKey> {
-        self.tokens.get(name).map(Cow::Borrowed).ok_or_else(|| self.why_none(name))
+    #[inline]
+    fn with_key<T>(&self, name: &KeyName, take: impl FnOnce(&mac::Key) -> T) -> Result<T, NoKey> {
+        self.tokens.get(name).map(take).ok_or_else(|| self.why_none(name))
     }
 
     fn interval_s(&self) -> u32 {

@@ -29,8 +29,14 @@ impl Voids {
 
     /// Whether an epoch of a master was declared void.
     #[must_use]
+    #[inline]
     pub fn is_void(&self, kid: u8, epoch: u32) -> bool {
-        self.0.iter().any(|it| it.kid == kid && (it.from_epoch..=it.to_epoch).contains(&epoch))
+        // As a rule none is, and every token asks.
+        !self.0.is_empty()
+            && self
+                .0
+                .iter()
+                .any(|it| it.kid == kid && (it.from_epoch..=it.to_epoch).contains(&epoch))
     }
 }
 

@@ -10,7 +10,7 @@ use proto::limits::TOKEN_BYTES_MAX;
 
 use super::{Claims, TokenRefusal};
 use crate::derive::LinkId;
-use crate::mac::{self, MAC_BYTES};
+use crate::mac::{self, BLOCK_BYTES, MAC_BYTES, PADDING_BYTES_MIN, Padded};
 use crate::wire::{self, NAMES_BYTES_MAX, Names, Reader};
 
 /// What every token begins with.
@@ -34,95 +34,116 @@ pub struct Selector {
     pub epoch: u32,
 }
 
-/// Longest text of a token that [`Short`] has room for: all but those with many or long names.
-pub(super) const SHORT_TEXT_BYTES_MAX: usize = PREFIX.len() + 256;
-
-/// Where a token's text is decoded: behind the domain, so that what the MAC covers lies together.
-pub(super) struct Space<const BYTES: usize>([u8; BYTES]);
-
-/// For short texts: clearing the room for the longest would cost as much as decoding them.
-pub(super) type Short = Space<{ DOMAIN.len() + 192 }>;
-/// For every text.
-pub(super) type Long = Space<{ DOMAIN.len() + RAW_BYTES_MAX }>;
-
-impl<const BYTES: usize> Default for Space<BYTES> {
-    #[inline(always)]
-    fn default() -> Self {
-        let mut space = [0; BYTES];
-        space[..DOMAIN.len()].copy_from_slice(DOMAIN);
-        Self(space)
-    }
-}
+/// Longest text of a token that [`SHORT_BLOCKS`] have room for: all but those with many or long
+/// names.
+pub(super) const SHORT_TEXT_BYTES_MAX: usize = PREFIX.len() + SHORT_RAW_BYTES_MAX / 3 * 4;
+const SHORT_RAW_BYTES_MAX: usize = 180;
+/// Room for short texts: clearing the room for the longest would cost as much as decoding them.
+pub(super) const SHORT_BLOCKS: usize = (DOMAIN.len() + SHORT_RAW_BYTES_MAX).div_ceil(BLOCK_BYTES);
+/// Room for every text.
+pub(super) const LONG_BLOCKS: usize = (DOMAIN.len() + RAW_BYTES_MAX).div_ceil(BLOCK_BYTES);
+/// Padding takes the place of the MAC.
+const _: () = assert!(PADDING_BYTES_MIN <= MAC_BYTES);
 
 /// A token taken apart. Nothing of it can be believed before its MAC is checked.
 #[derive(Debug)]
 pub(super) struct Parts<'a> {
-    pub(super) selector: Selector,
-    pub(super) app: AppId,
-    pub(super) link: &'a LinkId,
-    pub(super) iat_s: u32,
-    pub(super) ttl_s: u16,
-    pub(super) flags: u8,
-    caps: u16,
-    pub(super) jti: &'a [u8; 16],
+    fixed: &'a [u8; FIXED_BYTES],
     pub(super) names: Names<'a>,
     /// Domain and body.
-    pub(super) message: &'a [u8],
+    pub(super) message: Padded<'a>,
     pub(super) mac: &'a [u8; MAC_BYTES],
 }
 
 impl<'a> Parts<'a> {
     /// Reads the text: length, strict base64url, exact layout with nothing behind it.
+    ///
+    /// `room` gets domain and body, so that what the MAC covers lies together, in blocks that its
+    /// hash takes as they are, and `mac` the MAC.
     #[inline(always)]
-    pub(super) fn read<const BYTES: usize>(
+    pub(super) fn read(
         text: &str,
-        space: &'a mut Space<BYTES>,
+        room: &'a mut [[u8; BLOCK_BYTES]],
+        mac: &'a mut [u8; MAC_BYTES],
     ) -> Result<Self, TokenRefusal> {
         if text.len() > TOKEN_BYTES_MAX {
             return Err(TokenRefusal::TooLong { bytes: text.len() });
         }
         let encoded = text.strip_prefix(PREFIX).ok_or(TokenRefusal::Prefix)?;
-        let raw = wire::decode(encoded, &mut space.0[DOMAIN.len()..]);
-        let raw_bytes = raw.map_err(|_| TokenRefusal::Encoding)?.len();
-        let signed = &space.0[..DOMAIN.len() + raw_bytes];
-        let (message, mac) = signed.split_last_chunk().ok_or(TokenRefusal::Malformed)?;
-        let body = message.get(DOMAIN.len()..).ok_or(TokenRefusal::Malformed)?;
-        Self::parse(body, message, mac)
+        let bytes = room.as_flattened_mut();
+        bytes[..DOMAIN.len()].copy_from_slice(DOMAIN);
+        let raw = wire::decode(encoded, &mut bytes[DOMAIN.len()..]);
+        let (body, found) = raw
+            .map_err(|_| TokenRefusal::Encoding)?
+            .split_last_chunk()
+            .ok_or(TokenRefusal::Malformed)?;
+        *mac = *found;
+        let message_bytes = DOMAIN.len() + body.len();
+        let message = Padded::new(room, message_bytes);
+        let body = &message.bytes()[DOMAIN.len()..];
+        let (fixed, names) = body.split_first_chunk().ok_or(TokenRefusal::Malformed)?;
+        if fixed[0] != VERSION {
+            return Err(TokenRefusal::Version { version: fixed[0] });
+        }
+        Ok(Self { fixed, names: Reader::new(names).names()?, message, mac })
     }
 
+    /// The field that begins at this byte.
     #[inline(always)]
-    fn parse(
-        body: &'a [u8],
-        message: &'a [u8],
-        mac: &'a [u8; MAC_BYTES],
-    ) -> Result<Self, TokenRefusal> {
-        let mut reader = Reader::new(body);
-        let [version, alg, flags, kid] = *reader.array()?;
-        if version != VERSION {
-            return Err(TokenRefusal::Version { version });
-        }
-        let app = AppId(u32::from_be_bytes(*reader.array()?));
-        let epoch = u32::from_be_bytes(*reader.array()?);
-        let iat_s = u32::from_be_bytes(*reader.array()?);
-        let ttl_s = u16::from_be_bytes(*reader.array()?);
-        let caps = u16::from_be_bytes(*reader.array()?);
-        let link = reader.array()?;
-        let jti = reader.array()?;
-        let names = reader.names()?;
-        let selector = Selector { alg, kid, epoch };
-        Ok(Self { selector, app, link, iat_s, ttl_s, flags, caps, jti, names, message, mac })
+    fn field<const BYTES: usize>(&self, at: usize) -> &'a [u8; BYTES] {
+        self.fixed[at..].first_chunk().expect("every field lies before the names")
+    }
+
+    #[inline]
+    pub(super) fn selector(&self) -> Selector {
+        let epoch = u32::from_be_bytes(*self.field(8));
+        Selector { alg: self.fixed[1], kid: self.fixed[3], epoch }
+    }
+
+    pub(super) const fn flags(&self) -> u8 {
+        self.fixed[2]
+    }
+
+    #[inline]
+    pub(super) fn app(&self) -> AppId {
+        AppId(u32::from_be_bytes(*self.field(4)))
+    }
+
+    #[inline]
+    pub(super) fn iat_s(&self) -> u32 {
+        u32::from_be_bytes(*self.field(12))
+    }
+
+    #[inline]
+    pub(super) fn ttl_s(&self) -> u16 {
+        u16::from_be_bytes(*self.field(16))
+    }
+
+    #[inline]
+    fn caps(&self) -> u16 {
+        u16::from_be_bytes(*self.field(18))
+    }
+
+    #[inline]
+    pub(super) fn link(&self) -> &'a LinkId {
+        self.field(20)
+    }
+
+    #[inline]
+    pub(super) fn jti(&self) -> &'a [u8; 16] {
+        self.field(36)
     }
 
     /// What the token says.
     pub(super) fn claims(&self) -> Claims {
         Claims {
-            app: self.app,
-            link: *self.link,
-            iat_s: self.iat_s,
-            ttl_s: self.ttl_s,
-            flags: self.flags,
-            caps: self.caps,
-            jti: *self.jti,
+            app: self.app(),
+            link: *self.link(),
+            iat_s: self.iat_s(),
+            ttl_s: self.ttl_s(),
+            flags: self.flags(),
+            caps: self.caps(),
+            jti: *self.jti(),
             account: self.names.account(),
             device: self.names.device(),
             rooms: self.names.rooms(),
@@ -146,10 +167,10 @@ pub struct Unverified {
 impl Unverified {
     /// Reads the text: length, strict base64url, exact layout with nothing behind it.
     pub fn read(text: &str) -> Result<Self, TokenRefusal> {
-        let mut space = Long::default();
-        let parts = Parts::read(text, &mut space)?;
-        let body_bytes = parts.message.len() - DOMAIN.len();
-        Ok(Self { selector: parts.selector, claims: parts.claims(), body_bytes, mac: *parts.mac })
+        let (mut room, mut mac) = ([[0; BLOCK_BYTES]; LONG_BLOCKS], [0; MAC_BYTES]);
+        let parts = Parts::read(text, &mut room, &mut mac)?;
+        let body_bytes = parts.message.bytes().len() - DOMAIN.len();
+        Ok(Self { selector: parts.selector(), claims: parts.claims(), body_bytes, mac: *parts.mac })
     }
 }
 

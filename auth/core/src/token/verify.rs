@@ -1,18 +1,16 @@
 //! The order in which a token is checked. No remote call, and no field is believed before its MAC.
 
-use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 
 use proto::close::CloseCode;
 use proto::id::AppId;
 use proto::limits::TOKEN_BYTES_MAX;
-use proto::policy::SKEW_S_MAX;
 use proto::time::Wall;
 
-use super::layout::{Long, Parts, SHORT_TEXT_BYTES_MAX, Short};
-use super::{Claims, Selector, TTL_S_MAX, flag};
+use super::layout::{LONG_BLOCKS, Parts, SHORT_BLOCKS, SHORT_TEXT_BYTES_MAX};
+use super::{Claims, Selector, TTL_S_MAX, ends, flag};
 use crate::derive::LinkId;
-use crate::mac;
+use crate::mac::{self, BLOCK_BYTES, MAC_BYTES};
 use crate::policy::Policies;
 use crate::replay::{NotTaken, Replays};
 use crate::revocation::Revocations;
@@ -33,17 +31,17 @@ pub struct KeyName {
 
 impl Hash for KeyName {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(u64::from(self.epoch) << 32 | u64::from(self.app.0));
-        state.write_u8(self.kid);
         // Half of a link id, which is a hash, tells links apart.
-        state.write(&self.link[..8]);
+        let link = u64::from_ne_bytes(*self.link.first_chunk().expect("a link id has 16 bytes"));
+        state.write_u64(u64::from(self.epoch) << 32 | u64::from(self.app.0));
+        state.write_u64(link ^ u64::from(self.kid));
     }
 }
 
 /// Where keys are found: a link's own, or the masters that derive any.
 pub trait KeySource {
-    /// The key of this name, with the algorithm that its epoch selects.
-    fn key(&self, name: &KeyName) -> Result<Cow<'_, mac::Key>, NoKey>;
+    /// Lends the key of this name, with the algorithm that its epoch selects.
+    fn with_key<T>(&self, name: &KeyName, take: impl FnOnce(&mac::Key) -> T) -> Result<T, NoKey>;
 
     /// Length of an epoch, seconds; never 0.
     fn interval_s(&self) -> u32;
@@ -239,8 +237,8 @@ pub struct Verified<'a>(&'a Parts<'a>);
 impl Verified<'_> {
     /// Which key signed it.
     #[must_use]
-    pub const fn selector(&self) -> Selector {
-        self.0.selector
+    pub fn selector(&self) -> Selector {
+        self.0.selector()
     }
 
     /// Copies what the token says, for whoever keeps it.
@@ -269,14 +267,27 @@ pub fn verify_with<K: KeySource, T>(
     take: impl FnOnce(Verified<'_>) -> T,
 ) -> Result<T, TokenRefusal> {
     if text.len() <= SHORT_TEXT_BYTES_MAX {
-        let mut space = Short::default();
-        let token = Parts::read(text, &mut space)?;
-        check(&token, scope, replays, now).map(|()| take(Verified(&token)))
+        let mut room = [[0; BLOCK_BYTES]; SHORT_BLOCKS];
+        verify_in(&mut room, text, scope, replays, now, take)
     } else {
-        let mut space = Long::default();
-        let token = Parts::read(text, &mut space)?;
-        check(&token, scope, replays, now).map(|()| take(Verified(&token)))
+        let mut room = [[0; BLOCK_BYTES]; LONG_BLOCKS];
+        verify_in(&mut room, text, scope, replays, now, take)
     }
+}
+
+#[inline]
+fn verify_in<K: KeySource, T>(
+    room: &mut [[u8; BLOCK_BYTES]],
+    text: &str,
+    scope: &Scope<'_, K>,
+    replays: &mut Replays,
+    now: Wall,
+    take: impl FnOnce(Verified<'_>) -> T,
+) -> Result<T, TokenRefusal> {
+    let mut mac = [0; MAC_BYTES];
+    let token = Parts::read(text, room, &mut mac)?;
+    check(&token, scope, replays, now)?;
+    Ok(take(Verified(&token)))
 }
 
 #[inline(always)]
@@ -286,20 +297,22 @@ fn check<K: KeySource>(
     replays: &mut Replays,
     now: Wall,
 ) -> Result<(), TokenRefusal> {
-    let Selector { alg, kid, epoch } = token.selector;
-    let key = scope.keys.key(&KeyName { epoch, kid, app: token.app, link: *token.link })?;
-    if key.alg().code() != alg {
-        return Err(TokenRefusal::Alg { alg });
-    }
-    if !key.is_signed(token.message, token.mac) {
-        return Err(TokenRefusal::Mac);
-    }
+    let Selector { alg, kid, epoch } = token.selector();
+    let name = KeyName { epoch, kid, app: token.app(), link: *token.link() };
+    scope.keys.with_key(&name, |key| {
+        if key.alg().code() != alg {
+            Err(TokenRefusal::Alg { alg })
+        } else if !key.is_signed(&token.message, token.mac) {
+            Err(TokenRefusal::Mac)
+        } else {
+            Ok(())
+        }
+    })??;
     check_fields(token, scope, now)?;
     check_revocations(token, scope.revocations)?;
-    if token.flags & flag::SINGLE_USE != 0 {
-        // Whatever the policy's skew is, or becomes while the token lives.
-        let end_s = u64::from(token.iat_s) + u64::from(token.ttl_s) + u64::from(SKEW_S_MAX);
-        replays.take(*token.jti, Wall(end_s * 1000), now).map_err(|it| match it {
+    if token.flags() & flag::SINGLE_USE != 0 {
+        let end = ends(token.iat_s(), token.ttl_s());
+        replays.take(*token.jti(), end, now).map_err(|it| match it {
             NotTaken::Seen => TokenRefusal::Replayed,
             NotTaken::Full => TokenRefusal::ReplaysFull,
         })?;
@@ -313,46 +326,46 @@ fn check_fields<K: KeySource>(
     scope: &Scope<'_, K>,
     now: Wall,
 ) -> Result<(), TokenRefusal> {
-    if !scope.links.contains(token.link) {
+    if !scope.links.contains(token.link()) {
         return Err(TokenRefusal::Elsewhere);
     }
-    let minted = token.iat_s / scope.keys.interval_s();
-    if minted != token.selector.epoch {
-        return Err(TokenRefusal::EpochMismatch { minted, named: token.selector.epoch });
+    let minted = token.iat_s() / scope.keys.interval_s();
+    if minted != token.selector().epoch {
+        return Err(TokenRefusal::EpochMismatch { minted, named: token.selector().epoch });
     }
     let policy = if scope.policies.has_rooms() {
-        scope.policies.of(token.app, &token.names.rooms())
+        scope.policies.of(token.app(), &token.names.rooms())
     } else {
-        scope.policies.of_app(token.app)
+        scope.policies.of_app(token.app())
     };
     let skew_s = u64::from(policy.skew_s);
     let now_s = now.unix_s();
-    let iat_s = u64::from(token.iat_s);
+    let iat_s = u64::from(token.iat_s());
     if iat_s > now_s + skew_s {
         return Err(TokenRefusal::Early { ahead_s: iat_s - now_s });
     }
-    let expires_s = iat_s + u64::from(token.ttl_s);
+    let expires_s = iat_s + u64::from(token.ttl_s());
     if now_s > expires_s + skew_s {
         return Err(TokenRefusal::Expired { ago_s: now_s - expires_s });
     }
-    if token.ttl_s > TTL_S_MAX {
-        return Err(TokenRefusal::TtlTooLong { ttl_s: token.ttl_s });
+    if token.ttl_s() > TTL_S_MAX {
+        return Err(TokenRefusal::TtlTooLong { ttl_s: token.ttl_s() });
     }
     Ok(())
 }
 
 #[inline(always)]
 fn check_revocations(token: &Parts<'_>, revocations: &Revocations) -> Result<(), TokenRefusal> {
-    let Selector { kid, epoch, .. } = token.selector;
+    let Selector { kid, epoch, .. } = token.selector();
     if revocations.is_void(kid, epoch) {
         return Err(TokenRefusal::Void { epoch, kid });
     }
-    let issued = Wall(u64::from(token.iat_s) * 1000);
+    let issued = Wall(u64::from(token.iat_s()) * 1000);
     if !revocations.is_any_kicked(issued) {
         return Ok(());
     }
     let names = token.names;
-    if revocations.is_kicked(token.app, &names.rooms(), &names.account(), issued) {
+    if revocations.is_kicked(token.app(), &names.rooms(), &names.account(), issued) {
         return Err(TokenRefusal::Revoked);
     }
     Ok(())
