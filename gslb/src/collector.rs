@@ -3,6 +3,8 @@
 //! A datagram counts if its MAC was made with the secret of the link node it names. Whatever else
 //! arrives is counted and forgotten.
 
+mod packer;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use auth_core::node::{NodeRole, NodeSecret};
-use gslb_core::fleet::{Fleet, Heard, Output, Refusal};
+use gslb_core::fleet::{Fleet, Heard, Refusal};
 use hmac::digest::KeyInit;
 use hmac::{Hmac, Mac};
 use kit::clock::Clock;
@@ -20,7 +22,6 @@ use prometheus::IntCounter;
 use proto::id::NodeId;
 use proto::limits::REPORT_BYTES_MAX;
 use proto::load::LoadReport;
-use proto::time::Mono;
 use sha2::Sha256;
 use tokio::net::UdpSocket;
 use tokio::sync::watch;
@@ -28,6 +29,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config;
 use crate::table::{LoadTable, Value};
+
+pub(crate) use packer::Packer;
 
 /// Bytes of a node's secret: as long as the MAC, so that it cannot be guessed.
 const SECRET_BYTES_MIN: usize = 32;
@@ -42,15 +45,13 @@ const PUT_MAX: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(crate) struct Collector {
     socket: UdpSocket,
-    config: config::Collector,
+    pack_ms: u32,
     clock: Clock,
     secrets: Secrets,
-    fleet: Fleet,
+    packer: Packer,
     counts: Counts,
     /// To the writer: the newest values only.
     packed: watch::Sender<Vec<Value>>,
-    /// Fleet version and time of the last pack.
-    last: (u64, Mono),
 }
 
 /// What link nodes sign with.
@@ -84,7 +85,7 @@ struct Counts {
 impl Collector {
     pub(crate) fn new(
         socket: UdpSocket,
-        config: config::Collector,
+        config: &config::Collector,
         nodes: &[NodeSecret],
         fleet: Fleet,
         clock: Clock,
@@ -92,12 +93,11 @@ impl Collector {
     ) -> anyhow::Result<Self> {
         Ok(Self {
             socket,
-            config,
+            pack_ms: config.pack_ms,
             secrets: Secrets::new(nodes)?,
-            fleet,
+            packer: Packer::new(fleet, Duration::from_millis(config.idle_ms.into()), clock.mono()),
             counts: Counts::new(meter),
             packed: watch::Sender::default(),
-            last: (0, clock.mono()),
             clock,
         })
     }
@@ -111,13 +111,18 @@ impl Collector {
     pub(crate) async fn collect(mut self, shutdown: CancellationToken) -> anyhow::Result<()> {
         // One byte more than the longest datagram, so that a longer one is seen to be longer.
         let mut buffer = [0; REPORT_BYTES_MAX + MAC_BYTES + 1];
-        let mut timer = crate::every(self.config.pack_ms);
+        let mut timer = crate::every(self.pack_ms);
         loop {
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => return Ok(()),
                 _ = timer.tick() => self.pack(),
-                received = self.socket.recv_from(&mut buffer) => self.receive(received, &mut buffer),
+                received = self.socket.recv_from(&mut buffer) => {
+                    self.receive(received, &mut buffer);
+                    if self.packer.tell() {
+                        self.pack();
+                    }
+                }
             }
         }
     }
@@ -137,25 +142,12 @@ impl Collector {
 
     fn hear(&mut self, datagram: &[u8]) -> Result<Heard, Unheard> {
         let report = self.secrets.open(datagram)?;
-        self.fleet.handle(report, self.clock.mono()).map_err(Unheard::Refused)
+        self.packer.hear(report, self.clock.mono()).map_err(Unheard::Refused)
     }
 
-    /// Passes the loads on if something changed, or nothing has for long.
     fn pack(&mut self) {
-        let now = self.clock.mono();
-        self.fleet.tick(now);
-        while let Some(output) = self.fleet.poll() {
-            match output {
-                Output::Joined(node) => tracing::info!(%node, "a link node reports"),
-                Output::Expired(node) => tracing::warn!(%node, "a link node fell silent"),
-            }
-        }
-        let idle = now.since(self.last.1) >= Duration::from_millis(self.config.idle_ms.into());
-        if self.fleet.version() != self.last.0 || idle {
-            self.last = (self.fleet.version(), now);
-            let packed = self.fleet.pack(self.clock.wall()).into_iter();
-            let values = packed.map(|it| Value { bytes: it.encode(), region: it.region.into() });
-            self.packed.send_replace(values.collect());
+        if let Some(values) = self.packer.pack(self.clock.mono(), self.clock.wall()) {
+            self.packed.send_replace(values);
         }
     }
 }

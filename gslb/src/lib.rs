@@ -11,14 +11,20 @@
 
 pub mod config;
 pub mod enter;
+pub mod place;
 pub mod table;
 
+mod bases;
 mod collector;
 mod control;
 mod jwks;
 mod known;
+mod lead;
 mod masters;
+mod moves;
+mod nodes;
 mod rate;
+mod returns;
 mod service;
 mod sync;
 mod watch;

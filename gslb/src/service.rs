@@ -13,25 +13,29 @@ use auth_core::sealed::SECRET_BYTES_MIN;
 use auth_core::ticket::TicketKeys;
 use bus::Bus;
 use channel::{ClientTls, ServerTls};
-use gslb_core::fleet::{Fleet, Limits};
 use gslb_core::policy::Policy;
 use kit::clock::Clock;
 use kit::health::Health;
-use kit::http::{Plain, Server};
+use kit::http::{Hot, Plain, Server};
 use kit::meter::Meter;
 use kit::seed;
 use kit::task::Tasks;
 use tokio::net::{TcpListener, UdpSocket};
 use tokio_util::sync::CancellationToken;
 
+use crate::bases::Scheduler;
 use crate::collector::{self, Collector};
 use crate::config::Config;
 use crate::control::{Control, Refused};
 use crate::enter::{Answerer, router};
 use crate::jwks::Files;
 use crate::known::Known;
+use crate::lead::Lead;
 use crate::masters::{Copy, Fetcher, Keeper};
-use crate::sync::Sync;
+use crate::moves::{self, Teller};
+use crate::nodes::{self, Asked};
+use crate::place::{self, Carriers};
+use crate::sync::{Found, Sync};
 use crate::table::LoadTable;
 use crate::watch::Watch;
 
@@ -42,8 +46,8 @@ pub struct Parts {
     pub clock: Clock,
     /// Metrics of the process.
     pub meter: Meter,
-    /// Health of the process; the parts are `gslb.keys`, `gslb.jwks`, `gslb.snapshot`,
-    /// `gslb.fleet` and `gslb.control`.
+    /// Health of the process; the parts are `gslb.keys`, `gslb.jwks`, `gslb.snapshot`, `gslb.table`,
+    /// `gslb.fleet`, `gslb.place` and `gslb.control`.
     pub health: Health,
     /// For jitter and the first turn; nothing secret follows from it.
     pub seed: u64,
@@ -65,7 +69,6 @@ pub struct Parts {
 #[derive(Debug)]
 pub struct Service {
     config: Config,
-    clock: Clock,
     meter: Meter,
     seed: u64,
     load_table: Arc<dyn LoadTable>,
@@ -74,12 +77,18 @@ pub struct Service {
     addr: SocketAddr,
     collector: Option<Collector>,
     collector_addr: Option<SocketAddr>,
-    known: Arc<Known>,
     enter: Arc<Answerer>,
+    /// Operators who want to see the fleet.
+    asked: Asked,
     keeper: Keeper,
     files: Files,
+    places: place::Keeper,
     control: Control,
     watch: Watch,
+    sync: Sync,
+    /// Where this process collects.
+    leading: Option<(Lead, Teller)>,
+    bases: Scheduler,
 }
 
 impl Service {
@@ -108,22 +117,55 @@ impl Service {
         let audience = Some(config.audience.clone()).filter(|it| !it.is_empty());
         let tickets = TicketKeys::new(&apps, &BTreeMap::new(), audience.clone());
         let tickets = tickets.context("the apps cannot be used")?;
-        let (policies, bases) = (Policies::new(&apps), config.segments.clone());
-        let known = Arc::new(Known::new(tickets, policies, bases, config.revocations_max));
+        let known = Known::new(tickets, Policies::new(&apps), config.revocations_max);
+        let known = Arc::new(known);
         let secret = config.secret.clone();
         let fetcher = Fetcher::new(&config.auth_url, config.node, secret.clone(), &parts.auth_tls)?;
         let copy = Copy::new(&config.data, secret);
         let keeper = Keeper::new(fetcher, copy, Arc::clone(&known), clock.clone(), &meter)?;
-        let enter =
-            Answerer::new(config.clone(), &apps, Arc::clone(&known), clock.clone(), meter.clone())?;
+        let (desk, asked) = nodes::desk();
+        let carriers = Carriers::new(&config.place.carriers)?;
+        let enter = Answerer::new(
+            &config,
+            &apps,
+            &carriers,
+            Arc::clone(&known),
+            clock.clone(),
+            &meter,
+            desk,
+        );
         let part = health.part("gslb.jwks");
         let mut files = Files::new(apps, audience, Arc::clone(&known), clock.clone(), part, &meter);
         files.look().await?;
+        let mut places = place::Keeper::new(
+            config.place.clone(),
+            Arc::clone(&known),
+            clock.clone(),
+            health.part("gslb.place"),
+            &meter,
+        );
+        places.look().await?;
+        let found = Found {
+            table: Arc::clone(&parts.load_table),
+            known: Arc::clone(&known),
+            clock: clock.clone(),
+            health: &health,
+            meter: &meter,
+        };
+        let (sync, leading) = reader(&config, seed, &parts.global_bus, found)?;
+        let bases = Scheduler::new(
+            &config,
+            first_turn(seed) as usize,
+            leading.as_ref().map(|(lead, _)| lead.leads()),
+            Arc::clone(&parts.global_bus),
+            Arc::clone(&known),
+            clock.clone(),
+            meter.clone(),
+        );
         let control = Control {
             bus: parts.global_bus,
             known: Arc::clone(&known),
             clock: clock.clone(),
-            bases_fixed: !config.segments.is_empty(),
             health: health.part("gslb.control"),
             refused: Refused::new(&meter),
         };
@@ -135,13 +177,16 @@ impl Service {
             collector,
             collector_addr,
             enter: Arc::new(enter),
+            asked,
             keeper,
             files,
+            places,
             control,
             watch,
-            known,
+            sync,
+            leading,
+            bases,
             config,
-            clock,
             meter,
             seed,
             load_table: parts.load_table,
@@ -172,7 +217,7 @@ impl Service {
     /// # Errors
     /// When a task fails or requests had to be cut off.
     pub async fn run(self, shutdown: CancellationToken) -> anyhow::Result<()> {
-        let Self { config, clock, meter, known, .. } = self;
+        let Self { config, meter, .. } = self;
 
         let mut tasks = Tasks::default();
         if let Some(collector) = self.collector {
@@ -181,21 +226,21 @@ impl Service {
             tasks.spawn("gslb.write", writing);
             tasks.spawn("gslb.collect", collector.collect(shutdown.clone()));
         }
-        let policy = Policy {
-            share_max: config.share_max,
-            first_turn: u32::try_from(seed::derive(self.seed, "turns") >> 32).unwrap_or(0),
-            ..Policy::default()
-        };
-        let fleet = fleet(&config);
-        let sync = Sync::new(self.load_table, known, fleet, policy, clock, &meter);
-        tasks.spawn("gslb.sync", sync.keep(config.snapshot_ms, shutdown.clone()));
+        if let Some((lead, teller)) = self.leading {
+            tasks.spawn("gslb.moves", teller.keep());
+            tasks.spawn("gslb.lead", lead.keep(shutdown.clone()));
+        }
+        tasks.spawn("gslb.sync", self.sync.keep(config.snapshot_ms, self.asked, shutdown.clone()));
         tasks.spawn("gslb.control", self.control.keep(shutdown.clone()));
+        tasks.spawn("gslb.bases", self.bases.keep(shutdown.clone()));
         tasks.spawn("gslb.watch", self.watch.keep(shutdown.clone()));
         let seed = seed::derive(self.seed, "keys");
         tasks.spawn("gslb.keys", self.keeper.keep(seed, shutdown.clone()));
         tasks.spawn("gslb.jwks", self.files.keep(shutdown.clone()));
+        tasks.spawn("gslb.place", self.places.keep(shutdown.clone()));
 
-        let server = Server::new(config.http, &meter, "gslb");
+        let server = Server::new(config.http, &meter, "gslb").behind(config.trusted_proxies);
+        let server = server.before(Arc::clone(&self.enter) as Arc<dyn Hot>);
         let router = router(self.enter);
         let (listener, tls) = (self.listener, self.tls);
         tasks.spawn("gslb.http", async move {
@@ -208,11 +253,26 @@ impl Service {
     }
 }
 
-fn fleet(config: &Config) -> Fleet {
-    Fleet::new(Limits {
-        lease: Duration::from_millis(config.lease_ms.into()),
-        nodes_max: config.nodes_max as usize,
-    })
+/// Where this process begins to go round.
+fn first_turn(seed: u64) -> u32 {
+    u32::try_from(seed::derive(seed, "turns") >> 32).unwrap_or(0)
+}
+
+/// The reader of the load table, which has besieged nodes' sessions moved if this process collects.
+fn reader(
+    config: &Config,
+    seed: u64,
+    bus: &Arc<dyn Bus>,
+    found: Found<'_>,
+) -> anyhow::Result<(Sync, Option<(Lead, Teller)>)> {
+    let policy = Policy { first_turn: first_turn(seed), ..config.policy.clone() };
+    let (clock, meter) = (found.clock.clone(), found.meter);
+    if !config.collector.enabled {
+        return Ok((Sync::new(config, policy, found), None));
+    }
+    let lead = Lead::new(Arc::clone(bus), clock.clone(), meter)?;
+    let (mover, teller) = moves::mover(lead.leads(), Arc::clone(bus), clock, meter);
+    Ok((Sync::new(config, policy, found).moving(mover), Some((lead, teller))))
 }
 
 async fn bind_collector(
@@ -225,7 +285,7 @@ async fn bind_collector(
     let socket = UdpSocket::bind(listen).await;
     let socket = socket.with_context(|| format!("{listen} cannot be bound for datagrams"))?;
     let addr = socket.local_addr()?;
-    let settings = config.collector.clone();
-    let collector = Collector::new(socket, settings, nodes, fleet(config), clock.clone(), meter);
+    let settings = &config.collector;
+    let collector = Collector::new(socket, settings, nodes, config.fleet(), clock.clone(), meter);
     Ok((collector?, addr))
 }

@@ -1,4 +1,9 @@
 //! The load table read, the next snapshot planned and put in place, every few milliseconds.
+//!
+//! The table speaks when a value is new: one that nobody can reach and one that no collector
+//! writes to any more are silent alike. While it is silent no lease ends, since a node that is not
+//! heard of may be well; the plan trusts the last loads less and less. When it speaks again, nodes
+//! have the rest of their leases to be heard of.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,16 +14,20 @@ use gslb_core::fleet::Fleet;
 use gslb_core::policy::Policy;
 use gslb_core::snapshot::plan;
 use kit::clock::Clock;
+use kit::health::{Health, Part};
 use kit::meter::{Meter, list};
 use prometheus::{Histogram, IntCounter, IntGauge};
 use proto::load::RegionLoads;
+use proto::time::{Mono, millis};
 use tokio_util::sync::CancellationToken;
 
+use crate::config::Config;
 use crate::known::Known;
+use crate::moves::Mover;
+use crate::nodes::{Asked, View};
 use crate::table::{LoadTable, Value};
 
-/// Time for one read of the table. When it is over, the snapshot is planned without: leases must
-/// expire also while the table is away.
+/// Time for one read of the table. When it is over, the snapshot is planned without.
 const GET_MAX: Duration = Duration::from_millis(50);
 
 /// Reads, plans, replaces.
@@ -31,7 +40,30 @@ pub(crate) struct Sync {
     fleet: Fleet,
     /// The values as last read; an unchanged one is not decoded again.
     values: BTreeMap<Arc<str>, Bytes>,
+    voice: Voice,
+    mover: Option<Mover>,
     counts: Counts,
+}
+
+/// When the table last spoke.
+#[derive(Debug)]
+struct Voice {
+    /// Nothing before the first time.
+    spoke: Option<Mono>,
+    /// A collector that is well does not pause for longer.
+    pause_max: Duration,
+    part: Part,
+    silence: IntGauge,
+}
+
+/// What it reads from, and tells.
+#[derive(Debug)]
+pub(crate) struct Found<'a> {
+    pub(crate) table: Arc<dyn LoadTable>,
+    pub(crate) known: Arc<Known>,
+    pub(crate) clock: Clock,
+    pub(crate) health: &'a Health,
+    pub(crate) meter: &'a Meter,
 }
 
 #[derive(Debug)]
@@ -44,14 +76,9 @@ struct Counts {
 }
 
 impl Sync {
-    pub(crate) fn new(
-        table: Arc<dyn LoadTable>,
-        known: Arc<Known>,
-        fleet: Fleet,
-        policy: Policy,
-        clock: Clock,
-        meter: &Meter,
-    ) -> Self {
+    /// `config` is checked; `policy` is its policy with a first turn.
+    pub(crate) fn new(config: &Config, policy: Policy, found: Found<'_>) -> Self {
+        let Found { table, known, clock, health, meter } = found;
         let failures = |operation| meter.counter(list::GSLB_TABLE_FAILURES_TOTAL, &[operation]);
         let nodes = |state| meter.gauge(list::GSLB_NODES, &[state]);
         let counts = Counts {
@@ -61,13 +88,28 @@ impl Sync {
             taking: nodes("taking"),
             age: meter.histogram(list::GSLB_SNAPSHOT_AGE_SECONDS, &[]),
         };
-        Self { table, known, clock, policy, fleet, values: BTreeMap::new(), counts }
+        let voice = Voice {
+            spoke: None,
+            // Half as long again, for what a busy machine and the network add.
+            pause_max: Duration::from_millis(config.collector.idle_ms.into()) * 3 / 2,
+            part: health.part("gslb.table"),
+            silence: meter.gauge(list::GSLB_TABLE_SILENCE_MILLISECONDS, &[]),
+        };
+        let fleet = config.fleet();
+        let values = BTreeMap::new();
+        Self { table, known, clock, policy, fleet, values, voice, mover: None, counts }
+    }
+
+    /// Lets it have the sessions of besieged nodes moved.
+    pub(crate) fn moving(self, mover: Mover) -> Self {
+        Self { mover: Some(mover), ..self }
     }
 
     /// Keeps the snapshot new until `shutdown`.
     pub(crate) async fn keep(
         mut self,
         snapshot_ms: u32,
+        mut asked: Asked,
         shutdown: CancellationToken,
     ) -> anyhow::Result<()> {
         let mut timer = crate::every(snapshot_ms);
@@ -75,42 +117,71 @@ impl Sync {
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => return Ok(()),
+                Some(answer) = asked.recv() => {
+                    let (snapshot, now) = (self.known.snapshot.load(), self.clock.mono());
+                    // Whoever asked may have left.
+                    answer.send(View::of(&self.fleet, &snapshot, now)).ok();
+                    continue;
+                }
                 _ = timer.tick() => {}
             }
-            match tokio::time::timeout(GET_MAX, self.table.get()).await {
-                Ok(Ok(values)) => self.read(values),
-                Ok(Err(error)) => {
-                    tracing::debug!(%error, "loads could not be read");
-                    self.counts.get.inc();
-                }
-                Err(_) => self.counts.get.inc(),
-            }
-            self.replace();
+            self.turn(self.clock.mono()).await;
         }
     }
 
-    fn read(&mut self, values: Vec<Value>) {
-        let now = self.clock.mono();
+    /// Reads and replaces. `now` is when it begins.
+    async fn turn(&mut self, now: Mono) {
+        let spoke = match tokio::time::timeout(GET_MAX, self.table.get()).await {
+            Ok(Ok(values)) => self.read(values, now),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "loads could not be read");
+                self.counts.get.inc();
+                false
+            }
+            Err(_) => {
+                self.counts.get.inc();
+                false
+            }
+        };
+        if spoke {
+            self.fleet.tick(now);
+        }
+        self.voice.tell(spoke, &self.policy, now);
+        self.replace(now);
+        if let Some(mover) = &mut self.mover {
+            mover.look(&self.fleet, now);
+        }
+    }
+
+    /// Takes values over; says whether one was new.
+    fn read(&mut self, values: Vec<Value>, now: Mono) -> bool {
+        let mut reports = Vec::new();
+        let mut spoke = false;
         for Value { region, bytes } in &values {
             if self.values.get(region) == Some(bytes) {
                 continue;
             }
-            let Ok(loads) = RegionLoads::decode(bytes) else {
-                self.counts.decode.inc();
-                continue;
-            };
-            for report in loads.nodes {
-                // Most are refused as repeats: a value holds the region's every node, and one of
-                // them spoke.
-                self.fleet.handle(report, now).ok();
+            match RegionLoads::decode(bytes) {
+                Ok(loads) => {
+                    reports.extend(loads.nodes);
+                    spoke = true;
+                }
+                Err(_) => self.counts.decode.inc(),
             }
         }
+        if spoke && self.voice.is_silent(now) {
+            self.fleet.resume(now);
+        }
+        for report in reports {
+            // Most are refused as repeats: a value holds the region's every node, and one of them
+            // spoke.
+            self.fleet.handle(report, now).ok();
+        }
         self.values = values.into_iter().map(|it| (it.region, it.bytes)).collect();
+        spoke
     }
 
-    fn replace(&mut self) {
-        let now = self.clock.mono();
-        self.fleet.tick(now);
+    fn replace(&mut self, now: Mono) {
         // The collector tells operators who came and went.
         while self.fleet.poll().is_some() {}
         let before = self.known.snapshot.load();
@@ -122,6 +193,32 @@ impl Sync {
     }
 }
 
+impl Voice {
+    fn is_silent(&self, now: Mono) -> bool {
+        self.spoke.is_some_and(|it| now.since(it) > self.pause_max)
+    }
+
+    /// Tells operators how long the table has been silent. Its silence alone takes no process out
+    /// of service: it goes on with what it knows, and others that read the table know no more.
+    fn tell(&mut self, spoke: bool, policy: &Policy, now: Mono) {
+        if spoke {
+            self.spoke = Some(now);
+            self.part.ok();
+        }
+        let Some(at) = self.spoke else { return };
+        let silence_ms = millis(now.since(at));
+        self.silence.set(i64::try_from(silence_ms).unwrap_or(i64::MAX));
+        if silence_ms > policy.stale_ms_max.into() {
+            self.part.warn("the load table is silent: viewers are spread by capacity alone");
+        } else if silence_ms > policy.fresh_ms_max.into() {
+            self.part.warn("the load table is silent: the last loads are believed less and less");
+        }
+    }
+}
+
 fn gauge(nodes: usize) -> i64 {
     i64::try_from(nodes).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! Where collectors leave the loads and every gslb finds them: one packed value per region.
 
 pub mod contract;
+mod fault;
 mod memory;
 
 use std::fmt::Debug;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 
+pub use fault::{Fault, FaultyTable};
 pub use memory::MemoryTable;
 
 /// Regions of one table; more are refused.

@@ -56,6 +56,7 @@ metrics! {
     LINK_POLICY_REFUSALS_TOTAL = Counter "link_policy_refusals_total" [] "Joins refused because a room's policy does not let this kind of account in.";
     LINK_UNKEPT_USES_TOTAL = Counter "link_unkept_uses_total" [] "Used single-use tokens that could not be kept on disk: after a restart they could be used again.";
     LINK_CONTROL_LOSSES_TOTAL = Counter "link_control_losses_total" [] "Times that the bus had lost what it held of control, which was then read again from its beginning.";
+    LINK_BESIEGED = Gauge "link_besieged" [] "Whether the node counts as attacked: it gets no new viewers, and its sessions move.";
     LINK_LOAD_REPORTS_TOTAL = Counter "link_load_reports_total" [] "Load reports sent, each to every collector.";
     LINK_LOST_RECORDS_TOTAL = Counter "link_lost_records_total" ["topic"] "Records that left the bus before the node read them.";
     LINK_DAMAGED_RECORDS_TOTAL = Counter "link_damaged_records_total" [] "Records from the bus that could not be decoded.";
@@ -83,7 +84,6 @@ metrics! {
     GSLB_BASE_VOTES_TOTAL = Counter "gslb_base_votes_total" ["vote"] "Viewers' votes on segment bases, as links sum them up: good, bad; unknown: no such base here.";
     GSLB_BASE_PERCENT = Gauge "gslb_base_percent" ["base"] "Share of its weight that a segment base gets: 100 when it is well, 1 when it is drained, 0 when it is gone.";
     GSLB_BASE_MOVES_TOTAL = Counter "gslb_base_moves_total" ["base", "why"] "Changes of that share: reports, store, least_bad, well, quiet, announced, silent.";
-    GSLB_BASES_LEADS = Gauge "gslb_bases_leads" [] "Whether this gslb judges the segment bases: of all, one.";
 
     CHATSERVER_COMMENTS_TOTAL = Counter "chatserver_comments_total" ["verdict"] "Verdicts told to senders: admit, shadow, or the reason of the refusal.";
     CHATSERVER_ACTS_TOTAL = Counter "chatserver_acts_total" ["act"] "Other acts of viewers: join, leave, like.";
