@@ -19,7 +19,7 @@ use kit::clock::Clock;
 use kit::health::Part;
 use proto::control::{Fact, RoomFact};
 use proto::envelope::LinkGauges;
-use proto::head::{Base, GenInfo};
+use proto::head::GenInfo;
 use proto::id::{NodeId, RoomId, Term};
 use proto::time::Mono;
 use tokio::sync::mpsc;
@@ -60,7 +60,6 @@ pub(crate) struct Tools {
     pub(crate) downlink: Downlink,
     pub(crate) jobs: mpsc::Sender<Job>,
     pub(crate) stored: mpsc::Receiver<Ticket>,
-    pub(crate) base: Base,
     pub(crate) gauge_max: Duration,
     pub(crate) drain_max: Duration,
 }
@@ -146,13 +145,12 @@ async fn tail(bus: &Arc<dyn Bus>, topic: bus::Topic, at: At) -> Result<Tail, Rea
 
 impl Driver {
     fn new(tools: Tools) -> Self {
-        let bases = Fact::Bases { bases: vec![tools.base.clone()] };
         Self {
             crowd: Crowd::new(tools.gauge_max),
             tools,
             partitions: BTreeMap::new(),
             facts: BTreeMap::new(),
-            says: VecDeque::from([bases]),
+            says: VecDeque::new(),
             jobs: VecDeque::new(),
             asks: FuturesUnordered::new(),
             paused: Mono(0),
@@ -279,8 +277,13 @@ impl Driver {
 
     fn hear_control(&mut self, tailed: Result<Tailed, ReadError>) {
         for record in self.records(tailed, "control") {
-            let Ok(Fact::Room(fact)) = Fact::decode(&record.value) else {
-                continue;
+            let fact = match Fact::decode(&record.value) {
+                Ok(Fact::Room(fact)) => fact,
+                Ok(Fact::Bases { bases }) => {
+                    self.jobs.push_back(Job::Bases(bases));
+                    continue;
+                }
+                Ok(_) | Err(_) => continue,
             };
             if self.facts.len() >= ROOMS_MAX && !self.facts.contains_key(&fact.room) {
                 self.tools.counts.skipped("control");

@@ -8,6 +8,7 @@
 pub mod config;
 pub mod store;
 
+mod bases;
 mod counts;
 mod crowd;
 mod display;

@@ -19,11 +19,12 @@ use futures_util::stream::FuturesUnordered;
 use kit::clock::Clock;
 use kit::health::Part;
 use kit::task::Tasks;
-use proto::head::{GenInfo, Head};
+use proto::head::{Base, GenInfo, Head};
 use proto::id::{Gen, RoomId, SlotNo, Term};
 use proto::segment::{Header, Segment};
 use tokio::sync::mpsc;
 
+use crate::bases::{Bases, Storing};
 use crate::config::{Config, millis};
 use crate::counts::Counts;
 use crate::display::{Display, Shown};
@@ -48,6 +49,8 @@ pub(crate) enum Job {
     Seal { ticket: Ticket, sealed: Box<Sealed> },
     /// The room is another's.
     Release { room: RoomId },
+    /// Segments are served from these bases now.
+    Bases(Vec<Base>),
 }
 
 /// Names a slot that is being written.
@@ -67,6 +70,7 @@ pub(crate) struct Tools {
     pub(crate) health: Part,
     pub(crate) display: Arc<Display>,
     pub(crate) stores: Vec<Arc<dyn SegmentStore>>,
+    pub(crate) storing: Arc<Storing>,
 }
 
 #[derive(Debug)]
@@ -78,6 +82,8 @@ struct Press {
     rooms: BTreeMap<RoomId, Printed>,
     retention_ms: u64,
     store_wait_max: Duration,
+    bases: Bases,
+    storing: Arc<Storing>,
 }
 
 /// What the press knows of a room.
@@ -97,7 +103,7 @@ pub(crate) fn start(
     stored: mpsc::Sender<Ticket>,
     tasks: &mut Tasks,
 ) {
-    let Tools { clock, counts, health, display, stores } = tools;
+    let Tools { clock, counts, health, display, stores, storing } = tools;
     let retention = Duration::from_secs(config.retention_s.into());
     let press = Press {
         writers: Writers::start(config, &clock, &counts, health, stores, tasks),
@@ -107,6 +113,8 @@ pub(crate) fn start(
         rooms: BTreeMap::new(),
         retention_ms: proto::time::millis(retention),
         store_wait_max: millis(config.store_wait_ms_max),
+        bases: Bases::default(),
+        storing,
     };
     tasks.spawn("press", press.run(jobs, stored));
 }
@@ -153,6 +161,10 @@ impl Press {
                 self.display.release(&room);
                 None
             }
+            Job::Bases(bases) => {
+                self.bases.learn(bases, self.clock.mono());
+                None
+            }
         }
     }
 
@@ -176,15 +188,21 @@ impl Press {
     fn seal(
         &mut self,
         ticket: Ticket,
-        sealed: Sealed,
+        mut sealed: Sealed,
     ) -> Option<BoxFuture<'static, Option<Ticket>>> {
+        let bases = self.bases.recent(self.clock.mono());
+        for segment in [&mut sealed.full, &mut sealed.lite] {
+            segment.header.bases = bases.to_vec();
+        }
         let room = ticket.room.clone();
         let printed = self.rooms.get_mut(&room)?;
         let header = &sealed.full.header;
         printed.shelf.put(gen_info(header), header.slot, header.end);
         let expired = printed.shelf.expire(self.retention_ms, header.now_ms, EXPIRED_MAX);
         let oldest = printed.shelf.newest().map_or(header.slot, |it| it.oldest.min(header.slot));
-        printed.head = Some(head::build(header, oldest, sealed.recalled));
+        let mut head = head::build(header, oldest, sealed.recalled);
+        head.bases = self.bases.all().to_vec();
+        printed.head = Some(head);
 
         let files: Vec<_> = [&sealed.full, &sealed.lite].into_iter().flat_map(print).collect();
         for (file, bytes) in &files {
@@ -240,11 +258,17 @@ impl Press {
 
         let display = Arc::clone(&self.display);
         let (room, wait_max) = (room.clone(), self.store_wait_max);
+        let (clock, storing) = (self.clock.clone(), Arc::clone(&self.storing));
+        let sealed = clock.mono();
         async move {
             // Without a store, and when all refuse, nobody is left who could confirm.
-            let confirmed = tokio::time::timeout(wait_max, first.recv()).await;
-            if confirmed.is_err() {
-                tracing::warn!(%room, "no store took a slot in time");
+            match tokio::time::timeout(wait_max, first.recv()).await {
+                Ok(Some(())) => storing.stored(clock.mono().since(sealed)),
+                Ok(None) => {}
+                Err(_) => {
+                    storing.unstored();
+                    tracing::warn!(%room, "no store took a slot in time");
+                }
             }
             display.show(&room, shown);
             ticket

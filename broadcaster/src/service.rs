@@ -19,6 +19,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::bases::{Announcer, Storing};
 use crate::config::{Config, millis};
 use crate::counts::Counts;
 use crate::display::Display;
@@ -99,6 +100,7 @@ impl Service {
         let Parts { clock, meter, health, seed: _, global_bus, unit_buses, stores } = parts;
         let counts = Counts::new(&meter);
         let display = Arc::new(Display::new(config.recent_bytes_max));
+        let storing = Arc::new(Storing::default());
         let mut workers = Tasks::default();
         let (jobs, jobs_queue) = mpsc::channel(press::JOBS_MAX);
         let (stored_sender, stored) = mpsc::channel(press::JOBS_MAX);
@@ -108,6 +110,7 @@ impl Service {
             health: health.part("broadcaster_store"),
             display: Arc::clone(&display),
             stores: stores.clone(),
+            storing: Arc::clone(&storing),
         };
         press::start(&config, tools, jobs_queue, stored_sender, &mut workers);
         let queues_max = config.queues_max;
@@ -128,6 +131,15 @@ impl Service {
         let server = Server::new(config.http.clone(), &meter, "origin");
         let mut serving = Tasks::default();
         serving.spawn("origin", server.serve(listener, Plain, router, closing.clone()));
+        let announcer = Announcer {
+            node: config.node,
+            base,
+            storing,
+            bus: Arc::clone(&global_bus),
+            clock: clock.clone(),
+            counts: counts.clone(),
+        };
+        serving.spawn("announce", announcer.run(closing.clone()));
 
         let opener = Opener {
             bus: Arc::clone(&global_bus),
@@ -149,7 +161,6 @@ impl Service {
             downlink,
             jobs,
             stored,
-            base,
             gauge_max: millis(config.gauge_ms_max),
             drain_max: millis(config.drain_ms_max),
         };

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bus::{Bus, PartitionNo, Publish};
 use proto::envelope::{LinkGauges, RoomGauge};
 use proto::limits::ENVELOPE_ENTRIES_MAX;
+use proto::quality::BaseGauges;
 
 use crate::node::Node;
 
@@ -40,8 +41,8 @@ pub(crate) async fn leaves(node: Arc<Node>) -> anyhow::Result<()> {
 fn tidy(node: &Node) {
     let now = node.now();
     node.door.tick(now.wall);
-    let mut bytes = 0;
     node.failures.lock().tick(now.mono);
+    let mut bytes = 0;
     for room in node.rooms.all() {
         bytes += room.change(|ring| {
             ring.tick(now.mono);
@@ -76,6 +77,17 @@ async fn publish(node: &Node, bus: &dyn Bus) {
                 value: gauges.encode(),
             });
         }
+    }
+    let bases = node.quality.lock().drain();
+    if !bases.is_empty() {
+        let gauges = BaseGauges { node: node.config.node, at, bases, store: None };
+        records.push(Publish {
+            partition: topic.partition_of_node(node.config.node),
+            topic,
+            term: None,
+            key: None,
+            value: gauges.encode(),
+        });
     }
     for result in bus.publish(records).await {
         if let Err(error) = result {

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test's helpers may fail as the test does")]
 #![expect(clippy::wildcard_enum_match_arm, reason = "a test picks the one event it waits for")]
 
+mod bases;
 mod faults;
 mod flow;
 mod get;

@@ -30,6 +30,8 @@ impl Conversation {
                     self.node.counts.fetches("fetched", report.fetches - failed);
                     self.node.counts.fetches("failed", failed);
                     self.node.counts.fetches("missed", report.missed);
+                    let counted = self.node.quality.lock().take(&report);
+                    self.node.counts.votes(counted);
                 }
                 Output::Close(code) => self.close(code),
             }

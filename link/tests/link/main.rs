@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop at what it did not expect")]
 #![expect(clippy::wildcard_enum_match_arm, reason = "a test names what it expects")]
 
+mod bases;
 mod channels;
 mod client;
 mod cut_off;

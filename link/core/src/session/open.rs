@@ -16,6 +16,7 @@ use super::login::not_allowed;
 use super::{Claim, FLOOD_FRAMES_MAX, Grant, Limits, Output, Phase, Session};
 use crate::Now;
 use crate::bucket::Bucket;
+use crate::quality::REPORT_GAP_MIN;
 
 /// What a logged-in session knows.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub(super) struct Open {
     frames: Bucket,
     /// Frames over the rate since the last one within it.
     flood: u32,
+    /// No report counts before.
+    report_from: Mono,
 }
 
 impl Open {
@@ -38,6 +41,7 @@ impl Open {
             frames: Bucket::new(limits.frames),
             rooms: Vec::new(),
             flood: 0,
+            report_from: now.mono,
             grant,
         }
     }
@@ -96,7 +100,12 @@ impl Session {
             Uplink::Join(join) => self.join(join),
             Uplink::Leave { room } => self.leave(room),
             Uplink::Refresh { token } => self.refresh(token),
-            Uplink::Report(report) => self.outputs.push_back(Output::Report(report)),
+            Uplink::Report(report) => {
+                if now.mono >= open.report_from {
+                    open.report_from = now.mono + REPORT_GAP_MIN;
+                    self.outputs.push_back(Output::Report(report));
+                }
+            }
             Uplink::Ping { nonce } => {
                 let pong = Downlink::Pong { nonce, server_ms: now.wall };
                 self.outputs.push_back(Output::Send(pong));
