@@ -253,6 +253,11 @@ impl Bases {
         self.entries.iter().map(base).collect()
     }
 
+    /// The share of its weight that each base gets.
+    pub fn percents(&self) -> impl Iterator<Item = (&str, u8)> {
+        self.entries.iter().map(|(base, entry)| (base.as_str(), entry.percent))
+    }
+
     fn tell(&mut self, bases: Vec<Base>) {
         if self.role == Role::Follows {
             for Base { base, weight } in &bases {

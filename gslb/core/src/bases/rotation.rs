@@ -68,6 +68,18 @@ impl Rotation {
         Self { regions, elsewhere }
     }
 
+    /// Whether it matters where a viewer is.
+    #[must_use]
+    pub fn has_regions(&self) -> bool {
+        !self.regions.is_empty()
+    }
+
+    /// Whether there is no base at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.elsewhere.lists.is_empty()
+    }
+
     /// The bases for the next viewer of a region, in order; none if there are none.
     pub fn next(&self, region: &str) -> &[Base] {
         self.regions.get(region).unwrap_or(&self.elsewhere).next()
