@@ -2,7 +2,7 @@
 //!
 //! A line is `start,end,…`, both included, as addresses or as numbers, and then either
 //! `country`, or `asn,organisation`, or `country,state1,state2,city,postcode,latitude,longitude,
-//! timezone`. Lines ascend. A line that ends in an empty country or system says nothing.
+//! timezone`. Lines ascend. A line with an empty country or system says nothing.
 
 use std::io::{BufReader, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -135,7 +135,7 @@ mod tests {
             assert_eq!((line, why.to_string().as_str()), (2, expected), "{bad}");
         };
 
-        check("1.0.0.200,1.0.2.0,1,x", "the range starts before the end of the one before it");
+        check("0.255.0.0,1.0.2.0,1,x", "the range starts before the one before it");
         check("1.0.2.0,1.0.1.0,1,x", "the range ends before it starts");
         check("1.0.2.0,1.0.2.256,1,x", "\"1.0.2.256\" is no address");
         check("1.0.2.0,2001::,1,x", "the range starts in IPv4 and ends in IPv6");

@@ -127,6 +127,10 @@ impl Layer {
         if layer.asns.is_empty() && layer.places.is_empty() {
             return Err(wrong(None, Why::Empty));
         }
+        let overlaps = layer.asns.overlaps() + layer.places.overlaps();
+        if overlaps > 0 {
+            tracing::warn!(file = %file.display(), overlaps, "ranges overlap, and the first counts");
+        }
         layer.numbers.clear();
         file.clone_into(&mut layer.file);
         Ok(layer)

@@ -222,7 +222,7 @@ mod tests {
             Self {
                 config: Config { files: vec![folder.path().join("asn.csv")], ..Config::default() },
                 folder,
-                known: Arc::new(Known::new(tickets, Policies::new(&[]), Vec::new(), 1)),
+                known: Arc::new(Known::new(tickets, Policies::new(&[]), 1)),
                 health: Health::default(),
                 meter: Meter::new(),
                 keeper: None,
