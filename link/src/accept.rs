@@ -8,6 +8,7 @@ mod upgrade;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -64,7 +65,8 @@ pub(crate) fn bind(
         SocketAddr::V6(_) => TcpSocket::new_v6(),
     }?;
     socket.set_reuseaddr(true)?;
-    // Accepted connections inherit it.
+    // Accepted connections inherit both.
+    socket.set_nodelay(true)?;
     socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
     socket.bind(listener.listen).with_context(|| format!("could not bind {}", listener.listen))?;
     let tcp = socket.listen(BACKLOG)?;
@@ -175,6 +177,7 @@ impl Entrance {
             return None;
         }
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            self.node.traffic.failures.fetch_add(1, Ordering::Relaxed);
             self.node.counts.turned_away("full");
             return None;
         };
@@ -212,7 +215,6 @@ impl Entrance {
         stream: TcpStream,
         listener: &Listener,
     ) -> anyhow::Result<(Socket, Vec<u8>)> {
-        stream.set_nodelay(true)?;
         let mut socket = match &listener.tls {
             Some(tls) => Socket::Tls(Box::new(tls.accept(stream).await?)),
             None => Socket::Plain(stream),

@@ -1,5 +1,7 @@
 //! What a link node is told at start.
 
+mod siege;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,7 +10,10 @@ use anyhow::ensure;
 use auth_core::secret::Secret;
 use proto::address::{Carrier, Transport};
 use proto::id::{NodeId, UnitId};
+use proto::limits::ADDRESSES_MAX;
 use serde::{Deserialize, Serialize};
+
+pub use siege::Siege;
 
 /// One link node.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -49,6 +54,10 @@ pub struct Config {
     /// Logged-in sessions; beyond, a login is told to come back. One costs about 20 KiB with TLS
     /// and 5 KiB without, and one descriptor.
     pub sessions_max: u32,
+    /// Logins a second that this node says it can do: gslbs send no more viewers. 0 says nothing,
+    /// and they take `sessions_max` for it. One core does some 2,000 with TLS, and a process with
+    /// more cores about as many more for each.
+    pub handshakes_per_s_max: u32,
     /// Connections before login; beyond, they are closed at once. One costs at most 16 KiB.
     pub handshakes_max: u32,
     /// Connections a second from one address in the long run; 0 sets no limit. Loopback has none.
@@ -105,6 +114,8 @@ pub struct Config {
     pub origins: Vec<String>,
     /// Over how long sessions are closed when the node drains, in milliseconds.
     pub drain_ms: u32,
+    /// When the node counts as attacked.
+    pub siege: Siege,
 }
 
 /// One listener.
@@ -126,6 +137,10 @@ pub struct ListenerConfig {
     /// Machine room, for people and for spreading.
     #[serde(default)]
     pub machine_room: String,
+    /// Whether nobody is told of it but viewers of other nodes of the unit that are attacked: they
+    /// move here. Its port must not be one that can be guessed from the others.
+    #[serde(default)]
+    pub reserve: bool,
     /// Whether logins must be bound to the TLS connection, so that nobody between can use them:
     /// `auto`, `required` or `none`.
     #[serde(default)]
@@ -166,6 +181,7 @@ impl Default for Config {
             auth_url: String::new(),
             control_ms_max: 1_000,
             sessions_max: 15_000,
+            handshakes_per_s_max: 2_000,
             handshakes_max: 2_000,
             address_handshakes_per_s: 200,
             address_handshakes_burst: 2_000,
@@ -191,6 +207,7 @@ impl Default for Config {
             revocations_max: 100_000,
             origins: Vec::new(),
             drain_ms: 1_000,
+            siege: Siege::default(),
         }
     }
 }
@@ -204,6 +221,7 @@ impl ListenerConfig {
             port: 0,
             carrier: Carrier::default(),
             machine_room: String::new(),
+            reserve: false,
             binder: Binder::Auto,
         }
     }
@@ -241,6 +259,11 @@ impl Config {
             self.silence_ms_max / 2 >= self.heartbeat_ms,
             "silence_ms_max must be at least two heartbeats"
         );
+        ensure!(
+            self.listeners.len() <= ADDRESSES_MAX,
+            "listeners: a load report has room for {ADDRESSES_MAX}"
+        );
+        self.siege.check()?;
         for listener in &self.listeners {
             let ListenerConfig { listen, transport, .. } = listener;
             ensure!(*transport != Transport::Quic, "{} is not served", transport.name());

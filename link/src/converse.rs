@@ -165,6 +165,9 @@ impl Conversation {
                 return;
             }
             Mail::End(close) => close,
+            // Whoever attacks is not logged in, and must not learn where to follow.
+            Mail::Moved(_) if !self.session.is_open() => goodbye(CloseCode::Moved),
+            Mail::Moved(moved) => moved.close(self.listener.address.transport),
             Mail::Kicked => match self.presence.check_kicks() {
                 Ok(()) => return,
                 Err(shut) => {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kit::meter::{Meter, list};
+use link_core::quality::Counted;
 use prometheus::{IntCounter, IntGauge};
 use proto::close::CloseCode;
 use proto::verdict::Reason;
@@ -27,9 +28,10 @@ pub(crate) struct Counts {
     pub(crate) reports: IntCounter,
     pub(crate) damaged: IntCounter,
     pub(crate) policy_refusals: IntCounter,
-    control_age_ms: IntGauge,
+    pub(crate) besieged: IntGauge,
     pub(crate) unkept_uses: IntCounter,
     pub(crate) control_losses: IntCounter,
+    control_age_ms: IntGauge,
 }
 
 impl Counts {
@@ -51,9 +53,10 @@ impl Counts {
             reports: meter.counter(list::LINK_LOAD_REPORTS_TOTAL, &[]),
             damaged: meter.counter(list::LINK_DAMAGED_RECORDS_TOTAL, &[]),
             policy_refusals: meter.counter(list::LINK_POLICY_REFUSALS_TOTAL, &[]),
-            control_age_ms: meter.gauge(list::LINK_CONTROL_AGE_MILLISECONDS, &[]),
+            besieged: meter.gauge(list::LINK_BESIEGED, &[]),
             unkept_uses: meter.counter(list::LINK_UNKEPT_USES_TOTAL, &[]),
             control_losses: meter.counter(list::LINK_CONTROL_LOSSES_TOTAL, &[]),
+            control_age_ms: meter.gauge(list::LINK_CONTROL_AGE_MILLISECONDS, &[]),
             meter,
         }
     }
@@ -91,6 +94,14 @@ impl Counts {
     /// Segments that viewers fetched, or could not.
     pub(crate) fn fetches(&self, outcome: &str, count: u32) {
         self.meter.counter(list::LINK_VIEWER_FETCHES_TOTAL, &[outcome]).inc_by(u64::from(count));
+    }
+
+    /// Viewers said how segment bases serve them.
+    pub(crate) fn votes(&self, counted: Counted) {
+        let Counted { good, bad, unknown } = counted;
+        for (vote, count) in [("good", good), ("bad", bad), ("unknown", unknown)] {
+            self.meter.counter(list::LINK_BASE_VOTES_TOTAL, &[vote]).inc_by(count);
+        }
     }
 
     /// Records that were gone before this node read them.

@@ -45,10 +45,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::accept::{Entrance, Gate, Listener};
 use crate::counts::Counts;
+use crate::drain::Farewell;
 use crate::kept::Kept;
 use crate::node::Node;
 
-pub use config::{Binder, Config, ListenerConfig};
+pub use config::{Binder, Config, ListenerConfig, Siege};
 
 /// Time for reaching the auth service.
 const CONNECT_MAX: Duration = Duration::from_secs(3);
@@ -130,7 +131,19 @@ impl Service {
     /// Where viewers connect, as advertised; in the order of the configuration.
     #[must_use]
     pub fn addrs(&self) -> Vec<Address> {
-        self.listeners.iter().map(|(_, it)| it.address.clone()).collect()
+        self.addresses(|it| !it.reserve)
+    }
+
+    /// Where viewers of other nodes connect that are attacked, in the order of the configuration.
+    #[must_use]
+    pub fn reserve(&self) -> Vec<Address> {
+        self.addresses(|it| it.reserve)
+    }
+
+    fn addresses(&self, choose: impl Fn(&ListenerConfig) -> bool) -> Vec<Address> {
+        let configured = self.node.config.listeners.iter().zip(&self.listeners);
+        let chosen = configured.filter(|(config, _)| choose(config));
+        chosen.map(|(_, (_, listener))| listener.address.clone()).collect()
     }
 
     /// Serves until `shutdown`, then drains: the load reports say so first, sessions are told to
@@ -139,7 +152,8 @@ impl Service {
     /// # Errors
     /// When a task that serves all sessions failed.
     pub async fn run(self, shutdown: CancellationToken) -> anyhow::Result<()> {
-        let addresses = self.addrs();
+        let (published, reserve) = (self.addrs(), self.reserve());
+        let addresses = [published.as_slice(), &reserve].concat();
         let Self { node, listeners, kept, parts } = self;
         let done = CancellationToken::new();
         let mut last = Tasks::default();
@@ -147,7 +161,7 @@ impl Service {
             "uplink",
             uplink::run(Arc::clone(&node), Arc::clone(&parts.unit_bus), done.clone()),
         );
-        last.spawn("report", report::run(Arc::clone(&node), addresses.clone(), done.clone()));
+        last.spawn("report", report::run(Arc::clone(&node), published, reserve, done.clone()));
         let mut tasks = spawn_readers(&node, &parts, kept, &addresses)?;
         let shut = CancellationToken::new();
         let mut entrances = spawn_entrances(&node, listeners, &shut);
@@ -161,7 +175,8 @@ impl Service {
 
         drain::announce(&node).await;
         shut.cancel();
-        drain::close_all(&node, CloseCode::Draining, node.config.drain_ms).await;
+        let farewell = Farewell::Code(CloseCode::Draining);
+        drain::close_all(&node, farewell, node.config.drain_ms).await;
         entrances.join().await?;
         drain::tell_leaves(&node).await;
         done.cancel();

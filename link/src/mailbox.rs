@@ -11,6 +11,8 @@ use proto::frame::Close;
 use proto::id::{RoomId, SessionId};
 use tokio::sync::Notify;
 
+use crate::drain::Moved;
+
 /// Mails that may wait for one session; a session that lets more pile up is slow.
 const MAILS_MAX: usize = 256;
 
@@ -21,6 +23,8 @@ pub(crate) enum Mail {
     Frame(Bytes),
     /// It is over.
     End(Close),
+    /// It is over here, and goes on elsewhere.
+    Moved(Moved),
     /// The viewer was kicked from a room.
     Kicked,
     /// The viewer may not be in the room.

@@ -11,6 +11,7 @@ use link_core::departures::{Departure, Departures};
 use link_core::entry::{self, Entry};
 use link_core::failures::Failures;
 use link_core::hub::{Hub, Member};
+use link_core::quality::Quality;
 use link_core::ring::{Cursor, Limits, Reading};
 use parking_lot::Mutex;
 use proto::close::CloseCode;
@@ -41,8 +42,8 @@ pub(crate) struct Node {
     pub(crate) clock: Clock,
     pub(crate) counts: Counts,
     pub(crate) door: Door,
-    pub(crate) hub: Mutex<Hub>,
     pub(crate) failures: Mutex<Failures>,
+    pub(crate) hub: Mutex<Hub>,
     pub(crate) rooms: Rooms,
     pub(crate) mailboxes: Mailboxes,
     pub(crate) departures: Mutex<Departures>,
@@ -50,6 +51,9 @@ pub(crate) struct Node {
     pub(crate) left: Notify,
     pub(crate) uplink: Uplink,
     pub(crate) traffic: Traffic,
+    pub(crate) quality: Mutex<Quality>,
+    /// When the last move was decided that this node made.
+    moved_at: AtomicU64,
     rng: Mutex<StdRng>,
     next_session: AtomicU64,
 }
@@ -68,10 +72,14 @@ pub(crate) struct Traffic {
     pub(crate) sessions: AtomicU32,
     pub(crate) handshakes: AtomicU32,
     pub(crate) logins: AtomicU64,
+    /// Connections that ended before a login, or found no place.
+    pub(crate) failures: AtomicU64,
     pub(crate) bytes_out: AtomicU64,
     pub(crate) draining: AtomicBool,
-    /// Rung when any of it changes in a way that gslb should know at once.
+    /// Rung when any of it changes in a way that gslb should know soon.
     pub(crate) changed: Notify,
+    /// Rung when gslb should know at once.
+    pub(crate) urgent: Notify,
 }
 
 impl Node {
@@ -103,6 +111,8 @@ impl Node {
             left: Notify::new(),
             uplink: Uplink::new(config.unit, config.uplink_entries_max),
             traffic: Traffic::default(),
+            quality: Mutex::default(),
+            moved_at: AtomicU64::new(0),
             rng: Mutex::new(StdRng::seed_from_u64(seed)),
             next_session: AtomicU64::new(first_session(clock.wall())),
             clock,
@@ -123,6 +133,11 @@ impl Node {
     /// A number of milliseconds by chance, both ends included.
     pub(crate) fn draw_ms(&self, from: u32, to: u32) -> u32 {
         self.rng.lock().random_range(from..=to.max(from))
+    }
+
+    /// Whether a move decided at `at` is newer than the last one; remembers it.
+    pub(crate) fn is_new_move(&self, at: Wall) -> bool {
+        self.moved_at.fetch_max(at.0, Ordering::Relaxed) < at.0 || at == Wall(0)
     }
 
     pub(crate) fn is_draining(&self) -> bool {

@@ -1,46 +1,89 @@
 //! Load reports: what this node carries, told to every collector, signed with its secret.
+//!
+//! A change is told within `report_ms_min`, and at once if the node takes no more viewers. Nothing
+//! waits to be accepted for long enough to be told: connections are accepted at once, or closed.
 
+mod rates;
+
+use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hmac::{Hmac, KeyInit, Mac};
+use link_core::siege::{Output, Sample, Siege};
 use proto::address::Address;
 use proto::load::{Load, LoadReport};
 use proto::time::{Mono, Wall};
 use sha2::Sha256;
 use tokio::net::UdpSocket;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::ms;
 use crate::node::Node;
+use rates::Rates;
 
 /// Collectors' names are looked up again so often: they move.
 const RESOLVE_EVERY: Duration = Duration::from_secs(30);
 /// Time for looking one up.
 const RESOLVE_MAX: Duration = Duration::from_secs(2);
-/// Rates are measured over this.
-const MEASURE_EVERY: Duration = Duration::from_secs(1);
-/// Clock ticks of `/proc`, a second; fixed on Linux.
-const TICKS_PER_S: u64 = 100;
+/// Between two looks whether the node is attacked.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Sends reports until `done`, then a last one.
 pub(crate) async fn run(
     node: Arc<Node>,
     addresses: Vec<Address>,
+    reserve: Vec<Address>,
     done: CancellationToken,
 ) -> anyhow::Result<()> {
-    let mut reporter = Reporter::new(Arc::clone(&node), addresses).await?;
+    let (found, collectors) = watch::channel(Vec::new());
+    let reporter = Reporter::new(Arc::clone(&node), addresses, reserve, collectors).await?;
+    tokio::select! {
+        never = resolve(&node, found) => match never {},
+        () = report(&node, reporter, done) => Ok(()),
+    }
+}
+
+/// Looks collectors up for ever. Beside the reporting: a slow answer must delay no report.
+async fn resolve(node: &Node, found: watch::Sender<Vec<SocketAddr>>) -> Infallible {
     loop {
-        reporter.send().await;
-        if done.is_cancelled() {
-            return Ok(());
+        let mut collectors = Vec::new();
+        for name in &node.config.collectors {
+            let looked_up = tokio::time::timeout(RESOLVE_MAX, tokio::net::lookup_host(name)).await;
+            match looked_up {
+                Ok(Ok(mut addresses)) => collectors.extend(addresses.next()),
+                Ok(Err(_)) | Err(_) => tracing::warn!(name, "a collector was not found"),
+            }
         }
-        node.clock.sleep(ms(node.config.report_ms_min)).await;
+        if !collectors.is_empty() {
+            found.send_replace(collectors);
+            node.traffic.changed.notify_one();
+        }
+        node.clock.sleep(RESOLVE_EVERY).await;
+    }
+}
+
+async fn report(node: &Node, mut reporter: Reporter, done: CancellationToken) {
+    let (pause_min, pause_max) = (ms(node.config.report_ms_min), ms(node.config.report_ms_max));
+    let traffic = &node.traffic;
+    loop {
+        let is_urgent = reporter.send().await;
+        if done.is_cancelled() {
+            return;
+        }
         tokio::select! {
-            () = node.traffic.changed.notified() => {}
-            () = node.clock.sleep(ms(node.config.report_ms_max)) => {}
+            () = traffic.urgent.notified() => continue,
+            () = node.clock.sleep(pause_min) => {}
+        }
+        // What is urgent is told twice: a datagram may be lost.
+        let wait = if is_urgent { Duration::ZERO } else { pause_max };
+        tokio::select! {
+            () = traffic.urgent.notified() => {}
+            () = traffic.changed.notified() => {}
+            () = node.clock.sleep(wait) => {}
             () = done.cancelled() => {}
         }
     }
@@ -49,55 +92,54 @@ pub(crate) async fn run(
 struct Reporter {
     node: Arc<Node>,
     addresses: Vec<Address>,
+    reserve: Vec<Address>,
     start: Wall,
     counter: u64,
     v4: UdpSocket,
     v6: Option<UdpSocket>,
-    collectors: Vec<SocketAddr>,
-    resolved: Option<Mono>,
-    measured: Measure,
+    collectors: watch::Receiver<Vec<SocketAddr>>,
     rates: Rates,
-}
-
-/// Totals at some time.
-#[derive(Clone, Copy, Default)]
-struct Measure {
-    at: Mono,
-    bytes_out: u64,
-    logins: u64,
-    cpu_ticks: u64,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Rates {
-    egress_bps: u64,
-    handshakes_per_s: u32,
-    cpu_permille: u16,
+    siege: Option<Siege>,
+    looked: Mono,
+    /// Draining or besieged, as last told.
+    told: (bool, bool),
 }
 
 impl Reporter {
-    async fn new(node: Arc<Node>, addresses: Vec<Address>) -> anyhow::Result<Self> {
+    async fn new(
+        node: Arc<Node>,
+        addresses: Vec<Address>,
+        reserve: Vec<Address>,
+        collectors: watch::Receiver<Vec<SocketAddr>>,
+    ) -> anyhow::Result<Self> {
         let any = |ip: IpAddr| SocketAddr::new(ip, 0);
         Ok(Self {
             start: node.clock.wall(),
-            measured: Measure { at: node.clock.mono(), ..Measure::default() },
+            rates: Rates::new(node.clock.mono()),
+            siege: node.config.siege.rules().map(Siege::new),
+            looked: node.clock.mono(),
+            told: (false, false),
             node,
             addresses,
+            reserve,
             counter: 0,
             v4: UdpSocket::bind(any(Ipv4Addr::UNSPECIFIED.into())).await?,
             // A machine may have no IPv6 at all.
             v6: UdpSocket::bind(any(Ipv6Addr::UNSPECIFIED.into())).await.ok(),
-            collectors: Vec::new(),
-            resolved: None,
-            rates: Rates::default(),
+            collectors,
         })
     }
 
-    async fn send(&mut self) {
-        self.resolve().await;
-        self.measure();
+    /// Says whether the report is the first to tell that the node takes no more viewers, or that
+    /// it does again.
+    async fn send(&mut self) -> bool {
+        self.rates.measure(&self.node);
+        self.look();
+        let told = (self.node.is_draining(), self.is_besieged());
+        let is_urgent = std::mem::replace(&mut self.told, told) != told;
         let datagram = self.datagram();
-        for &collector in &self.collectors {
+        let collectors = self.collectors.borrow().clone();
+        for collector in collectors {
             let socket = if collector.is_ipv4() { Some(&self.v4) } else { self.v6.as_ref() };
             let Some(socket) = socket else { continue };
             if let Err(error) = socket.send_to(&datagram, collector).await {
@@ -105,52 +147,35 @@ impl Reporter {
             }
         }
         self.node.counts.reports.inc();
+        is_urgent
     }
 
-    async fn resolve(&mut self) {
+    /// Looks whether the node is attacked, if it is time to.
+    fn look(&mut self) {
         let now = self.node.clock.mono();
-        if self.resolved.is_some_and(|it| now.since(it) < RESOLVE_EVERY) {
+        let Some(siege) = &mut self.siege else { return };
+        if now.since(self.looked) < LOOK {
             return;
         }
-        self.resolved = Some(now);
-        let mut collectors = Vec::new();
-        for name in &self.node.config.collectors {
-            let found = tokio::time::timeout(RESOLVE_MAX, tokio::net::lookup_host(name)).await;
-            match found {
-                Ok(Ok(mut found)) => collectors.extend(found.next()),
-                Ok(Err(_)) | Err(_) => tracing::warn!(name, "a collector was not found"),
-            }
-        }
-        if !collectors.is_empty() {
-            self.collectors = collectors;
-        }
-    }
-
-    fn measure(&mut self) {
-        let now = self.node.clock.mono();
-        let elapsed = now.since(self.measured.at);
-        if elapsed < MEASURE_EVERY {
-            return;
-        }
-        let traffic = &self.node.traffic;
-        let measure = Measure {
-            at: now,
-            bytes_out: traffic.bytes_out.load(Ordering::Relaxed),
+        self.looked = now;
+        let Node { config, traffic, .. } = &*self.node;
+        let sample = Sample {
+            failures: traffic.failures.load(Ordering::Relaxed),
             logins: traffic.logins.load(Ordering::Relaxed),
-            cpu_ticks: cpu_ticks(),
+            handshakes: traffic.handshakes.load(Ordering::Relaxed),
+            handshakes_max: config.handshakes_max,
         };
-        let before = std::mem::replace(&mut self.measured, measure);
-        let elapsed_ms = proto::time::millis(elapsed).max(1);
-        let per_s =
-            |now: u64, then: u64| now.saturating_sub(then).saturating_mul(1000) / elapsed_ms;
-        let cores = std::thread::available_parallelism().map_or(1, |it| it.get() as u64);
-        let cpu = per_s(measure.cpu_ticks, before.cpu_ticks) * 1000 / (TICKS_PER_S * cores);
-        self.rates = Rates {
-            egress_bps: per_s(measure.bytes_out, before.bytes_out) * 8,
-            handshakes_per_s: u32::try_from(per_s(measure.logins, before.logins))
-                .unwrap_or(u32::MAX),
-            cpu_permille: u16::try_from(cpu).unwrap_or(1000).min(1000),
-        };
+        siege.handle(sample, now);
+        match siege.poll() {
+            Some(Output::Besieged) => tracing::error!("this node is attacked: its viewers move"),
+            Some(Output::Relieved) => tracing::warn!("the attack on this node is over"),
+            None => return,
+        }
+        self.node.counts.besieged.set(siege.is_besieged().into());
+    }
+
+    fn is_besieged(&self) -> bool {
+        self.siege.as_ref().is_some_and(Siege::is_besieged)
     }
 
     fn datagram(&mut self) -> Vec<u8> {
@@ -163,19 +188,18 @@ impl Reporter {
             counter: self.counter,
             start: self.start,
             addresses: self.addresses.clone(),
-            reserve: Vec::new(),
+            reserve: self.reserve.clone(),
             load: Load {
                 sessions: traffic.sessions.load(Ordering::Relaxed),
                 sessions_max: config.sessions_max,
                 handshakes: traffic.handshakes.load(Ordering::Relaxed),
                 handshakes_per_s: self.rates.handshakes_per_s,
-                handshakes_per_s_max: 0,
+                handshakes_per_s_max: config.handshakes_per_s_max,
                 egress_bps: self.rates.egress_bps,
                 cpu_permille: self.rates.cpu_permille,
-                // Connections are accepted at once, or closed.
                 accept_queue: 0,
                 draining: self.node.is_draining(),
-                besieged: false,
+                besieged: self.is_besieged(),
             },
         };
         let mut datagram = report.encode().to_vec();
@@ -189,13 +213,4 @@ fn sign(secret: &[u8], bytes: &[u8]) -> [u8; 32] {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes a key of any length");
     mac.update(bytes);
     mac.finalize().into_bytes().into()
-}
-
-/// CPU time of this process in ticks; 0 where `/proc` does not tell.
-fn cpu_ticks() -> u64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name in parentheses may hold spaces; user and system time are 12th and 13th behind it.
-    let behind = stat.rsplit_once(") ").map_or("", |(_, it)| it);
-    let times = behind.split(' ').skip(11).take(2);
-    times.filter_map(|it| it.parse::<u64>().ok()).sum()
 }

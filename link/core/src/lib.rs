@@ -15,9 +15,11 @@ pub mod framing;
 pub mod hub;
 pub mod knowledge;
 pub mod outbox;
+pub mod quality;
 pub mod resume;
 pub mod ring;
 pub mod session;
+pub mod siege;
 
 use proto::time::{Mono, Wall};
 

@@ -48,6 +48,7 @@ impl Presence {
     /// A connection from `site` was accepted.
     pub(crate) fn new(node: &Arc<Node>, site: IpAddr, place: OwnedSemaphorePermit) -> Self {
         node.traffic.handshakes.fetch_add(1, Ordering::Relaxed);
+        node.traffic.changed.notify_one();
         node.counts.handshakes.inc();
         let session = node.new_session();
         Self {
@@ -149,8 +150,10 @@ impl Drop for Presence {
         self.node.mailboxes.close(self.session);
         if self.handshake.is_none() {
             self.node.traffic.sessions.fetch_sub(1, Ordering::Relaxed);
-            self.node.traffic.changed.notify_one();
             self.node.counts.sessions.dec();
+        } else {
+            self.node.traffic.failures.fetch_add(1, Ordering::Relaxed);
         }
+        self.node.traffic.changed.notify_one();
     }
 }

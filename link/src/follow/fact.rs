@@ -10,7 +10,7 @@ use proto::frame::{Control, Downlink};
 use proto::id::{AppId, RoomId, ViewerId};
 use proto::time::Wall;
 
-use crate::drain::close_all;
+use crate::drain::{Farewell, close_all};
 use crate::mailbox::{Mail, end};
 use crate::node::Node;
 
@@ -49,16 +49,21 @@ pub(super) fn learn(node: &Arc<Node>, fact: &Fact, moves: &mut Tasks) {
             }
         }
         Fact::Bases { bases } => {
+            node.quality.lock().learn(bases);
             let frame = Downlink::Control(Control::Bases { bases: bases.clone() }).encode();
             for mailbox in node.mailboxes.all() {
                 mailbox.put(Mail::Frame(frame.clone()));
             }
         }
-        Fact::Move { node: place, window_ms, .. } => {
-            if *place == node.config.node {
+        Fact::Move { node: place, window_ms, addresses, at } => {
+            if *place == node.config.node && node.is_new_move(*at) {
                 let (node, window_ms) = (Arc::clone(node), *window_ms);
+                let farewell = match addresses.is_empty() {
+                    true => Farewell::Code(CloseCode::Moved),
+                    false => Farewell::To(addresses.as_slice().into()),
+                };
                 moves.spawn("move", async move {
-                    close_all(&node, CloseCode::Moved, window_ms).await;
+                    close_all(&node, farewell, window_ms).await;
                     Ok(())
                 });
             }

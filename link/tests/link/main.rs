@@ -13,4 +13,5 @@ mod keys;
 mod kicks;
 mod policies;
 mod rooms;
+mod siege;
 mod world;

@@ -380,6 +380,7 @@ fn listener(transport: Transport, binder: Binder) -> ListenerConfig {
         port: 0,
         carrier: Carrier::default(),
         machine_room: String::new(),
+        reserve: false,
         binder,
     }
 }

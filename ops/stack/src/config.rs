@@ -22,6 +22,10 @@ pub const DATA: &str = "barrage-data";
 /// together, and there is no other link that viewers could be sent to meanwhile.
 const LEASE_MS_MIN: u32 = 3000;
 
+/// Least burst of logins for the embedded link: there is no other that viewers could be sent to, so
+/// a crowd waits for its handshakes rather than for an address.
+const BURST_MS_MIN: u32 = 1000;
+
 /// Least age of control at which the embedded link lets somebody in: its bus is in the same process
 /// and stands still with it.
 const CONTROL_MS_MIN: u32 = 3000;
@@ -125,6 +129,8 @@ impl Config {
     pub fn demo(data: &Path) -> Self {
         let mut config = Self { data: data.to_owned(), ..Self::default() };
         config.use_free_ports();
+        // Crowds log in as fast as this machine can.
+        config.link.handshakes_per_s_max = 0;
         config
     }
 
@@ -184,6 +190,7 @@ impl Config {
         self.gslb.data = self.data.join("gslb");
         self.gslb.horizon_s_min = self.auth.interval_s.saturating_mul(self.auth.ahead) / 4;
         self.gslb.lease_ms = self.gslb.lease_ms.max(LEASE_MS_MIN);
+        self.gslb.policy.burst_ms = self.gslb.policy.burst_ms.max(BURST_MS_MIN);
         self.chatserver.node = identity::CHATSERVER;
         self.chatserver.unit = self.link.unit;
         self.broadcaster.node = identity::BROADCASTER;
@@ -203,9 +210,7 @@ fn listener(listen: SocketAddr, transport: Transport) -> ListenerConfig {
         port: 0,
         carrier: Carrier::Bgp,
         machine_room: String::new(),
-        binder: match transport {
-            Transport::Tls | Transport::National => link::Binder::Required,
-            Transport::Tcp | Transport::Ws | Transport::Wss | Transport::Quic => link::Binder::None,
-        },
+        reserve: false,
+        binder: link::Binder::Auto,
     }
 }

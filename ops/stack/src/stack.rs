@@ -199,6 +199,12 @@ impl Stack {
         &self.addrs
     }
 
+    /// Where link nodes beside this process report their loads.
+    #[must_use]
+    pub const fn collector_addr(&self) -> Option<SocketAddr> {
+        self.gslb.collector_addr()
+    }
+
     /// Clock, metrics, health and bus of the process.
     #[must_use]
     pub const fn shared(&self) -> &Shared {

@@ -1,0 +1,171 @@
+//! What a node tells gslb when it is attacked or drains, and how its sessions move.
+
+use std::net::SocketAddr;
+
+use bus::memory::Limits;
+use link::Siege;
+use proto::address::{Address, Carrier, Transport};
+use proto::close::CloseCode;
+use proto::control::Fact;
+use proto::frame::{Close, Control, Downlink};
+use proto::id::ViewerId;
+use proto::load::LoadReport;
+use proto::time::Wall;
+use tokio::net::{TcpStream, UdpSocket};
+
+use crate::client::Client;
+use crate::world::{APP, NODE, PATIENCE, World, room};
+
+/// Bytes of a report's MAC.
+const MAC_BYTES: usize = 32;
+/// Connections of the flood, in case nothing comes of it.
+const FLOOD_MAX: usize = 50_000;
+
+#[tokio::test]
+async fn a_flood_besieges_the_node_and_calm_relieves_it() {
+    let collector = Collector::bind().await;
+    let addr = collector.addr();
+    let world = World::with(Limits::default(), |config| {
+        config.collectors = vec![addr.to_string()];
+        config.siege = Siege {
+            enabled: true,
+            failures_per_s_min: 50,
+            failures_per_login_min: 5,
+            onset_ms: 200,
+            calm_ms: 300,
+        };
+    })
+    .await;
+    assert!(!collector.next().await.load.besieged);
+    let target: SocketAddr = world.address("tcp").authority().parse().unwrap();
+
+    let mut connections = 0;
+    while !collector.newest().is_some_and(|it| it.load.besieged) {
+        drop(TcpStream::connect(target).await.unwrap());
+        connections += 1;
+        assert!(connections < FLOOD_MAX, "the flood was not noticed");
+    }
+
+    assert_eq!(world.metric("link_besieged"), 1);
+    collector.until("relieved", |it| !it.load.besieged).await;
+    assert_eq!(world.metric("link_besieged"), 0);
+}
+
+#[tokio::test]
+async fn a_change_is_told_without_waiting_for_the_next_report() {
+    let collector = Collector::bind().await;
+    let addr = collector.addr();
+    let world = World::with(Limits::default(), |config| {
+        config.collectors = vec![addr.to_string()];
+        config.report_ms_max = 3_600_000;
+    })
+    .await;
+
+    let viewer = world.enter("tcp", "viewer", "r").await;
+    collector.until("in", |it| it.load.sessions == 1).await;
+    drop(viewer);
+    collector.until("out", |it| it.load.sessions == 0 && it.load.handshakes == 0).await;
+    world.shut_down();
+
+    collector.until("draining", |it| it.load.draining).await;
+}
+
+#[tokio::test]
+async fn reserve_listeners_are_served_and_reported_apart() {
+    let collector = Collector::bind().await;
+    let addr = collector.addr();
+    let world = World::with(Limits::default(), |config| {
+        config.collectors = vec![addr.to_string()];
+        config.handshakes_per_s_max = 77;
+        let tcp = config.listeners[0].clone();
+        config.listeners.push(link::ListenerConfig { reserve: true, ..tcp });
+    })
+    .await;
+
+    let report = collector.next().await;
+
+    assert_eq!(report.load.handshakes_per_s_max, 77);
+    assert_eq!(report.addresses.len(), 5);
+    let [reserve] = &report.reserve[..] else { panic!("{:?}", report.reserve) };
+    assert!(!report.addresses.contains(reserve));
+    let target: SocketAddr = reserve.authority().parse().unwrap();
+    assert_ne!(target, world.address("tcp").authority().parse().unwrap());
+    TcpStream::connect(target).await.unwrap();
+}
+
+#[tokio::test]
+async fn sessions_that_move_are_told_where_to_by_turns_and_only_once() {
+    let world = World::new().await;
+    let mut viewers = [world.enter("tcp", "a", "r").await, world.enter("tcp", "b", "r").await];
+    let to = |port, transport| Address {
+        host: "127.0.0.1".to_owned(),
+        port,
+        transport,
+        carrier: Carrier::Bgp,
+        machine_room: String::new(),
+    };
+    let addresses = vec![to(1, Transport::Tcp), to(2, Transport::Tcp), to(3, Transport::Wss)];
+    let fact = Fact::Move { node: NODE, window_ms: 0, addresses, at: Wall(5) };
+
+    world.tell(fact.clone()).await;
+
+    let mut told = Vec::new();
+    for viewer in &mut viewers {
+        let Close { code, retry_after_ms, addresses, .. } = closed(viewer).await;
+        assert_eq!((code, retry_after_ms), (CloseCode::Moved, 0));
+        told.push(addresses);
+    }
+    told.sort();
+    assert_eq!(told, [["127.0.0.1:1", "127.0.0.1:2"], ["127.0.0.1:2", "127.0.0.1:1"]]);
+
+    let mut later = world.enter("tcp", "c", "r").await;
+    world.tell(fact).await;
+    let (viewer, until) = (ViewerId::parse("c").unwrap(), Wall(u64::MAX / 2));
+    world.tell(Fact::Mute { app: APP, room: room("r"), viewer, until }).await;
+    let next = later.receive().await;
+    assert!(matches!(next, Downlink::Control(Control::Muted { .. })), "{next:?}");
+    later.lives().await;
+}
+
+async fn closed(client: &mut Client) -> Close {
+    loop {
+        if let Downlink::Close(close) = client.receive().await {
+            return close;
+        }
+    }
+}
+
+/// Hears the node's reports.
+struct Collector(UdpSocket);
+
+impl Collector {
+    async fn bind() -> Self {
+        Self(UdpSocket::bind("127.0.0.1:0").await.unwrap())
+    }
+
+    fn addr(&self) -> SocketAddr {
+        self.0.local_addr().unwrap()
+    }
+
+    async fn next(&self) -> LoadReport {
+        let mut buffer = [0; 2048];
+        let received = tokio::time::timeout(PATIENCE, self.0.recv(&mut buffer));
+        let bytes = received.await.expect("no report").unwrap();
+        LoadReport::decode(&buffer[..bytes - MAC_BYTES]).unwrap()
+    }
+
+    /// The newest of those that are here.
+    fn newest(&self) -> Option<LoadReport> {
+        let mut buffer = [0; 2048];
+        let mut newest = None;
+        while let Ok(bytes) = self.0.try_recv(&mut buffer) {
+            newest = Some(LoadReport::decode(&buffer[..bytes - MAC_BYTES]).unwrap());
+        }
+        newest
+    }
+
+    async fn until(&self, what: &str, holds: impl Fn(&LoadReport) -> bool) {
+        let heard = async { while !holds(&self.next().await) {} };
+        tokio::time::timeout(PATIENCE, heard).await.unwrap_or_else(|_| panic!("never {what}"));
+    }
+}
