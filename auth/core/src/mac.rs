@@ -4,6 +4,7 @@
 //! key: signing starts from them, and a message of token size costs three blocks, not five.
 
 mod hash;
+mod padded;
 
 use std::fmt;
 
@@ -11,6 +12,8 @@ use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
 
 use hash::Hash;
+
+pub use padded::{BLOCK_BYTES, PADDING_BYTES_MIN, Padded};
 
 /// Bytes of every MAC; it is never cut.
 pub const MAC_BYTES: usize = 32;
@@ -92,72 +95,32 @@ impl Key {
     /// The MAC of a message.
     #[must_use]
     #[inline]
-    pub fn sign(&self, message: &[u8]) -> [u8; MAC_BYTES] {
-        bytes(match &self.0 {
-            State::Sha256(it) => it.sign(message),
-            State::Sm3(it) => it.sign(message),
-            State::Sha512_256(it) => it.sign(message),
-        })
+    pub fn sign(&self, message: &Padded<'_>) -> [u8; MAC_BYTES] {
+        bytes(self.digest(message))
     }
 
     /// Whether `mac` is the message's; the time taken does not depend on where they differ.
     #[must_use]
     #[inline]
     pub fn is_signed(&self, message: &Padded<'_>, mac: &[u8; MAC_BYTES]) -> bool {
-        let own = match &self.0 {
+        let pairs = self.digest(message).into_iter().zip(mac.as_chunks().0);
+        let differing = pairs.fold(0, |all, (own, it)| all | (own ^ u32::from_be_bytes(*it)));
+        differing.ct_eq(&0).into()
+    }
+
+    #[inline(always)]
+    fn digest(&self, message: &Padded<'_>) -> Digest {
+        match &self.0 {
             State::Sha256(it) => it.sign_padded(message),
             State::Sm3(it) => it.sign_padded(message),
             State::Sha512_256(it) => it.sign(message.bytes()),
-        };
-        let pairs = own.into_iter().zip(mac.as_chunks().0);
-        let differing = pairs.fold(0, |all, (own, it)| all | (own ^ u32::from_be_bytes(*it)));
-        differing.ct_eq(&0).into()
+        }
     }
 }
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Key({}, …)", self.alg().name())
-    }
-}
-
-/// A message where a hash of 64-byte blocks takes it without a copy: behind it lies its padding for
-/// an HMAC's inner hash.
-#[derive(Clone, Copy, Debug)]
-pub struct Padded<'a> {
-    blocks: &'a [[u8; BLOCK_BYTES]],
-    bytes: usize,
-}
-
-/// Bytes of a block of SHA-256 and SM3.
-pub const BLOCK_BYTES: usize = 64;
-/// Bytes that padding has at least: a bit, and the length.
-pub const PADDING_BYTES_MIN: usize = 1 + 8;
-
-impl<'a> Padded<'a> {
-    /// The first `bytes` of `room`; what was behind them is overwritten.
-    ///
-    /// # Panics
-    /// When the room has no [`PADDING_BYTES_MIN`] behind the message.
-    #[inline(always)]
-    pub fn new(room: &'a mut [[u8; BLOCK_BYTES]], bytes: usize) -> Self {
-        let blocks = (bytes + PADDING_BYTES_MIN).div_ceil(BLOCK_BYTES);
-        let room = &mut room[..blocks];
-        let padding = &mut room.as_flattened_mut()[bytes..];
-        padding.fill(0);
-        padding[0] = 0x80;
-        if let Some(length) = padding.last_chunk_mut() {
-            // The key's block counts, too.
-            *length = ((BLOCK_BYTES + bytes) as u64 * 8).to_be_bytes();
-        }
-        Self { blocks: room, bytes }
-    }
-
-    /// The message.
-    #[must_use]
-    #[inline(always)]
-    pub fn bytes(&self) -> &'a [u8] {
-        &self.blocks.as_flattened()[..self.bytes]
     }
 }
 
@@ -250,16 +213,34 @@ mod tests {
 
     #[test]
     fn a_mac_holds_for_its_key_alg_and_message_only() {
+        let mut rooms = [[[0; BLOCK_BYTES]; 1]; 2];
+        let [message, other] = &mut rooms;
+        let message = padded(message, b"message");
+        let other = padded(other, b"messagf");
         for &alg in Alg::ALL {
             let key = Key::new(alg, &[7; 32]);
-            let mac = key.sign(b"message");
+            let mac = key.sign(&message);
 
-            assert!(is_signed(&key, b"message", &mac));
-            assert!(!is_signed(&key, b"messagf", &mac));
-            assert!(!is_signed(&Key::new(alg, &[8; 32]), b"message", &mac));
+            assert!(key.is_signed(&message, &mac));
+            assert!(!key.is_signed(&other, &mac));
+            assert!(!Key::new(alg, &[8; 32]).is_signed(&message, &mac));
             for &other in Alg::ALL.iter().filter(|&&it| it != alg) {
-                assert!(!is_signed(&Key::new(other, &[7; 32]), b"message", &mac));
+                assert!(!Key::new(other, &[7; 32]).is_signed(&message, &mac));
             }
+        }
+    }
+
+    #[test]
+    fn a_mac_with_any_bit_changed_is_none() {
+        let mut room = [[0; BLOCK_BYTES]; 1];
+        let message = padded(&mut room, b"message");
+        let key = Key::new(Alg::HmacSha256, &[7; 32]);
+        let mac = key.sign(&message);
+        for bit in 0..8 * MAC_BYTES {
+            let mut changed = mac;
+            changed[bit / 8] ^= 1 << (bit % 8);
+
+            assert!(!key.is_signed(&message, &changed), "{bit}");
         }
     }
 
@@ -274,7 +255,9 @@ mod tests {
         let message: Vec<u8> = (0..=255).chain(0..100).collect();
         for length in 0..message.len() {
             let (key, message) = ([u8::try_from(length % 256).unwrap(); 32], &message[..length]);
-            let sign = |alg| Key::new(alg, &key).sign(message).to_vec();
+            let mut room = [[0xff; BLOCK_BYTES]; 6];
+            let padded = padded(&mut room, message);
+            let sign = |alg| Key::new(alg, &key).sign(&padded).to_vec();
 
             let sha256 = reference::<hmac::Hmac<sha2::Sha256>>(&key, message);
             let sm3 = reference::<hmac::Hmac<sm3::Sm3>>(&key, message);
@@ -286,34 +269,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_padded_message_of_any_length_has_the_same_mac() {
-        let message = [b'm'; 300];
-        for &alg in Alg::ALL {
-            let key = Key::new(alg, &[7; 32]);
-            for length in 0..message.len() {
-                let mac = key.sign(&message[..length]);
-
-                assert!(is_signed(&key, &message[..length], &mac), "{alg:?} {length}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_mac_with_any_bit_changed_is_none() {
-        let key = Key::new(Alg::HmacSha256, &[7; 32]);
-        let mac = key.sign(b"message");
-        for bit in 0..8 * MAC_BYTES {
-            let mut changed = mac;
-            changed[bit / 8] ^= 1 << (bit % 8);
-
-            assert!(!is_signed(&key, b"message", &changed), "{bit}");
-        }
-    }
-
-    fn is_signed(key: &Key, message: &[u8], mac: &[u8; MAC_BYTES]) -> bool {
-        let mut room = [[0xff; BLOCK_BYTES]; 5];
+    fn padded<'a>(room: &'a mut [[u8; BLOCK_BYTES]], message: &[u8]) -> Padded<'a> {
         room.as_flattened_mut()[..message.len()].copy_from_slice(message);
-        key.is_signed(&Padded::new(&mut room, message.len()), mac)
+        Padded::new(room, message.len())
     }
 }

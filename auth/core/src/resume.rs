@@ -186,7 +186,8 @@ pub fn seal(claims: &Claims, key: &Key, nonce: [u8; NONCE_BYTES]) -> String {
     plain.extend_from_slice(&claims.caps.to_be_bytes());
     plain.push(claims.kid);
     plain.extend_from_slice(&claims.epoch.to_be_bytes());
-    wire::push_names(&mut plain, &claims.account, claims.device.as_ref(), &claims.rooms);
+    let put = |bytes: &[u8]| plain.extend_from_slice(bytes);
+    wire::put_names(&claims.account, claims.device.as_ref(), &claims.rooms, put);
 
     let mut raw = Vec::with_capacity(RAW_BYTES_MAX);
     raw.extend_from_slice(&[VERSION, key.kid]);

@@ -18,24 +18,26 @@ pub(crate) const NAMES_BYTES_MAX: usize = (1 + ACCOUNT_BYTES_MAX)
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Damaged;
 
-/// Appends account, device and rooms.
-pub(crate) fn push_names(
-    bytes: &mut Vec<u8>,
+/// Puts down account, device and rooms.
+#[inline]
+pub(crate) fn put_names(
     account: &ViewerId,
     device: Option<&DeviceId>,
     rooms: &Rooms,
+    mut put: impl FnMut(&[u8]),
 ) {
-    push_name(bytes, account.as_str());
-    push_name(bytes, device.map_or("", DeviceId::as_str));
-    bytes.push(u8::try_from(rooms.len()).expect("Rooms holds at most 8"));
+    put_name(account.as_str(), &mut put);
+    put_name(device.map_or("", DeviceId::as_str), &mut put);
+    put(&[u8::try_from(rooms.len()).expect("Rooms holds at most 8")]);
     for room in rooms.iter() {
-        push_name(bytes, room.as_str());
+        put_name(room.as_str(), &mut put);
     }
 }
 
-fn push_name(bytes: &mut Vec<u8>, name: &str) {
-    bytes.push(u8::try_from(name.len()).expect("the ids' grammars end at 64 bytes"));
-    bytes.extend_from_slice(name.as_bytes());
+#[inline]
+fn put_name(name: &str, mut put: impl FnMut(&[u8])) {
+    put(&[u8::try_from(name.len()).expect("the ids' grammars end at 64 bytes")]);
+    put(name.as_bytes());
 }
 
 /// The bytes not read yet.

@@ -176,26 +176,34 @@ impl Unverified {
 
 /// Writes the text of a token.
 pub(super) fn write(claims: &Claims, selector: Selector, key: &mac::Key) -> String {
-    let mut message = message(claims, selector);
-    let mac = key.sign(&message);
-    message.extend_from_slice(&mac);
-    wire::encode(PREFIX, &message[DOMAIN.len()..])
+    let mut room = [[0; BLOCK_BYTES]; LONG_BLOCKS];
+    let message_bytes = write_message(claims, selector, room.as_flattened_mut());
+    let mac = key.sign(&Padded::new(&mut room, message_bytes));
+    let raw = &mut room.as_flattened_mut()[DOMAIN.len()..message_bytes + MAC_BYTES];
+    if let Some(place) = raw.last_chunk_mut() {
+        *place = mac;
+    }
+    wire::encode(PREFIX, raw)
 }
 
-/// Domain and body, with room for the MAC.
-fn message(claims: &Claims, selector: Selector) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(DOMAIN.len() + RAW_BYTES_MAX);
-    bytes.extend_from_slice(DOMAIN);
-    bytes.extend_from_slice(&[VERSION, selector.alg, claims.flags, selector.kid]);
-    bytes.extend_from_slice(&claims.app.0.to_be_bytes());
-    bytes.extend_from_slice(&selector.epoch.to_be_bytes());
-    bytes.extend_from_slice(&claims.iat_s.to_be_bytes());
-    bytes.extend_from_slice(&claims.ttl_s.to_be_bytes());
-    bytes.extend_from_slice(&claims.caps.to_be_bytes());
-    bytes.extend_from_slice(&claims.link);
-    bytes.extend_from_slice(&claims.jti);
-    wire::push_names(&mut bytes, &claims.account, claims.device.as_ref(), &claims.rooms);
-    bytes
+/// Domain and body; how long they are.
+fn write_message(claims: &Claims, selector: Selector, room: &mut [u8]) -> usize {
+    let mut written = 0;
+    let mut put = |bytes: &[u8]| {
+        room[written..][..bytes.len()].copy_from_slice(bytes);
+        written += bytes.len();
+    };
+    put(DOMAIN);
+    put(&[VERSION, selector.alg, claims.flags, selector.kid]);
+    put(&claims.app.0.to_be_bytes());
+    put(&selector.epoch.to_be_bytes());
+    put(&claims.iat_s.to_be_bytes());
+    put(&claims.ttl_s.to_be_bytes());
+    put(&claims.caps.to_be_bytes());
+    put(&claims.link);
+    put(&claims.jti);
+    wire::put_names(&claims.account, claims.device.as_ref(), &claims.rooms, put);
+    written
 }
 
 #[cfg(test)]
