@@ -1,6 +1,6 @@
 //! Whose question it is, behind a known number of proxies.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use axum::http::HeaderMap;
 
@@ -20,10 +20,12 @@ pub(crate) fn address(peer: SocketAddr, headers: &HeaderMap, trusted_hops: u32) 
     hop.map_or(socket, |it| it.to_canonical())
 }
 
-/// Proxies write an address, some with a port.
+/// Proxies write an address, some with a port, some with brackets about IPv6.
 fn parse(hop: &str) -> Option<IpAddr> {
     let hop = hop.trim();
-    hop.parse().ok().or_else(|| Some(hop.parse::<SocketAddr>().ok()?.ip()))
+    let with_port = || Some(hop.parse::<SocketAddr>().ok()?.ip());
+    let in_brackets = || hop.strip_prefix('[')?.strip_suffix(']')?.parse::<Ipv6Addr>().ok();
+    hop.parse().ok().or_else(with_port).or_else(|| in_brackets().map(IpAddr::V6))
 }
 
 #[cfg(test)]
@@ -43,6 +45,28 @@ mod tests {
         check(1, &["6.6.6.6,[2001:db8::1]:443"], "2001:db8::1");
         check(1, &["203.0.113.9:5000"], "203.0.113.9");
         check(1, &["::ffff:203.0.113.9"], "203.0.113.9");
+    }
+
+    #[test]
+    fn ipv6_comes_with_and_without_a_port_and_over_several_lines() {
+        check(1, &["2001:db8::1"], "2001:db8::1");
+        check(1, &["[2001:db8::1]"], "2001:db8::1");
+        check(2, &["2001:db8::1", "[2001:db8::2]:443"], "2001:db8::1");
+        check(3, &["2001:db8::1, 2001:db8::2", "2001:db8::3", "2001:db8::4"], "2001:db8::2");
+        check(1, &["[::ffff:203.0.113.9]:80"], "203.0.113.9");
+        check(1, &["fe80::1%eth0"], "192.0.2.1");
+    }
+
+    #[test]
+    fn a_header_of_any_length_does_no_harm() {
+        let commas = ",".repeat(15_000);
+        let digits = "1".repeat(15_000);
+
+        check(1, &[&commas], "192.0.2.1");
+        check(15_001, &[&format!("203.0.113.9{commas}")], "203.0.113.9");
+        check(15_002, &[&format!("203.0.113.9{commas}")], "192.0.2.1");
+        check(1, &[&digits], "192.0.2.1");
+        check(1, &[&format!("{commas}[2001:db8::1]:443")], "2001:db8::1");
     }
 
     #[test]

@@ -10,8 +10,8 @@ pub(in crate::place) enum Value {
     Short(u16),
     Number(u32),
     Long(u64),
-    Map(Vec<(&'static str, Value)>),
-    List(Vec<Value>),
+    Map(Vec<(&'static str, Self)>),
+    List(Vec<Self>),
 }
 
 use Value::{List, Long, Map, Number, Short, Text};
