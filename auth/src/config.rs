@@ -31,9 +31,12 @@ pub struct Config {
     /// Keys that open the operators' calls, at least 32 bytes each; several, so that one can be
     /// changed. Without any, nobody can call.
     pub operator_keys: Vec<Secret>,
-    /// Length of an epoch, in seconds: at least twice the longest `token_ttl_s` of any app, and the
-    /// same in all processes. Shorter epochs limit what a stolen link key is good for and cost one
-    /// record and one key fetch each. Changing it voids all tokens.
+    /// Length of an epoch, in seconds: one for the whole system, the same in all processes, since it
+    /// is part of how tokens are keyed; no policy has one of its own. At least twice the
+    /// `token_ttl_s` of every policy, of apps and of rooms, which is checked at start and when a
+    /// policy is set: a policy of longer tokens needs longer epochs. Shorter epochs limit what a
+    /// stolen link key is good for and cost one record and one key fetch each. Changing it voids
+    /// all tokens.
     pub interval_s: u32,
     /// Token algorithms, of which each epoch takes one by chance: 1 HMAC-SHA-256, 2 HMAC-SM3,
     /// 3 HMAC-SHA-512/256. Verifying with 2 costs about five times as much as with 1.

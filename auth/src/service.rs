@@ -9,7 +9,7 @@ use auth_core::app::App;
 use auth_core::epochs::Epochs;
 use auth_core::keyring::Keyring;
 use auth_core::node::NodeSecret;
-use auth_core::policy::Policies;
+use auth_core::policy::{self, Policies};
 use bus::Bus;
 use channel::ServerTls;
 use kit::clock::Clock;
@@ -21,6 +21,7 @@ use parking_lot::{Mutex, RwLock};
 use proto::control::Fact;
 use proto::id::NodeId;
 use proto::keys::Masters;
+use proto::policy::PolicyFact;
 use proto::time::Mono;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -157,8 +158,21 @@ fn site(config: &Config, parts: Parts, horizon_min: Duration) -> anyhow::Result<
         lead: watch::Sender::new(None),
     };
     let kept: Vec<Fact> = site.ledger.known.lock().facts().cloned().collect();
+    check_policies(&kept, config.interval_s)?;
     kept.iter().for_each(|it| site.apply(it));
     Ok(site)
+}
+
+/// Policies that operators set while epochs were longer may not fit any more.
+fn check_policies(kept: &[Fact], interval_s: u32) -> anyhow::Result<()> {
+    for fact in kept {
+        if let Fact::Policy(PolicyFact { app, room, policy: Some(policy), .. }) = fact {
+            let room = room.as_ref().map_or_else(String::new, |it| format!("room {it} of "));
+            policy::check(policy, interval_s)
+                .with_context(|| format!("the policy of {room}app {app} in {LEDGER_FILE}"))?;
+        }
+    }
+    Ok(())
 }
 
 impl std::fmt::Debug for Service {

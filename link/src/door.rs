@@ -280,12 +280,7 @@ impl Door {
     }
 
     fn token(&self, text: &str, keys: &LinkKeyring, link: LinkId, now: Wall) -> Result<Pass, Shut> {
-        let (revocations, policies) = (self.revocations.read(), self.policies.read());
-        let scope = Scope { keys, links: &[link], policies: &policies, revocations: &revocations };
-        let said = |it: Verified<'_>| (it.claims(), it.selector());
-        let (claims, selector) =
-            token::verify_with(text, &scope, &mut self.replays.lock(), now, said)
-                .map_err(|it| Shut::named(it.close_code(), it.name()))?;
+        let (claims, selector) = self.verify(text, keys, link, now)?;
         if claims.has_flag(flag::SINGLE_USE) {
             let noted = self.used.note(Use { jti: claims.jti, ends: claims.ends() }, now);
             if noted.is_err() {
@@ -293,6 +288,20 @@ impl Door {
             }
         }
         Ok(Pass::of(claims, selector))
+    }
+
+    fn verify(
+        &self,
+        text: &str,
+        keys: &LinkKeyring,
+        link: LinkId,
+        now: Wall,
+    ) -> Result<(token::Claims, Selector), Shut> {
+        let (revocations, policies) = (self.revocations.read(), self.policies.read());
+        let scope = Scope { keys, links: &[link], policies: &policies, revocations: &revocations };
+        let said = |it: Verified<'_>| (it.claims(), it.selector());
+        token::verify_with(text, &scope, &mut self.replays.lock(), now, said)
+            .map_err(|it| Shut::named(it.close_code(), it.name()))
     }
 
     fn ticket(&self, text: &str, keys: &LinkKeyring, now: Wall) -> Result<Pass, Shut> {

@@ -20,7 +20,8 @@ pub struct Policy {
     pub entry: Entry,
     /// Whether an account has one session in a room; a newer one closes the older.
     pub single_device: bool,
-    /// Seconds within which a token must be used; at most 120.
+    /// Seconds within which a token must be used; at most 120, and at most half of an epoch. How
+    /// long epochs are is not for a policy to say: `[auth] interval_s` is one for all.
     pub token_ttl_s: u16,
     /// Whether a token opens one session only.
     pub single_use: bool,

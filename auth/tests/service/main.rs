@@ -1,6 +1,7 @@
 //! The service with a bus in memory and real HTTPS.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod away;
 mod operate;
 mod recording;
 mod two;

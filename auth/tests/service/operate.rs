@@ -186,6 +186,20 @@ async fn what_operators_said_survives_a_restart_on_an_empty_bus() {
 }
 
 #[tokio::test]
+async fn policies_that_were_set_under_longer_epochs_are_checked_at_the_start() {
+    let world = World::start().await;
+    world.ready().await;
+    world.put(ROOM, json!({ "token_ttl_s": 120 })).await;
+
+    let config = auth::Config { interval_s: 239, ..world.config() };
+    let refused = auth::Service::bind(config, world.parts()).await.unwrap_err();
+
+    let refused = format!("{refused:#}");
+    assert!(refused.contains("the policy of room room-1 of app 1"), "{refused}");
+    assert!(refused.contains("shorter than twice"), "{refused}");
+}
+
+#[tokio::test]
 async fn two_services_agree_on_what_either_was_told() {
     let first = World::start().await;
     first.ready().await;

@@ -25,16 +25,16 @@ const TAKEOVER_MAX: Duration = Duration::from_secs(6);
 /// Longest time for one that was cut off to read what it missed, on a busy machine.
 const CAUGHT_UP_MAX: Duration = Duration::from_secs(10);
 
-struct Two {
-    clock: Clock,
+pub(crate) struct Two {
+    pub(crate) clock: Clock,
     log: Arc<RecordingBus>,
-    first: World,
-    second: World,
+    pub(crate) first: World,
+    pub(crate) second: World,
 }
 
 impl Two {
     /// The first leads; it sees the bus as `wrap` has it.
-    async fn start(wrap: impl FnOnce(Arc<dyn Bus>) -> Arc<dyn Bus>) -> Self {
+    pub(crate) async fn start(wrap: impl FnOnce(Arc<dyn Bus>) -> Arc<dyn Bus>) -> Self {
         let clock = early_in_an_epoch();
         let log = RecordingBus::new(memory_bus(&clock));
         let bus: Arc<dyn Bus> = Arc::<RecordingBus>::clone(&log);

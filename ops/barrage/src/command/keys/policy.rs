@@ -49,7 +49,7 @@ struct Set {
     /// One session of an account in a room; a newer one closes the older
     #[arg(long, value_name = "YES")]
     single_device: Option<YesNo>,
-    /// Seconds within which a token must be used, 1 to 120
+    /// Seconds within which a token must be used, 1 to 120, and at most half of `[auth] interval_s`
     #[arg(long, value_name = "SECONDS")]
     ttl: Option<u16>,
     /// A token opens one session only
