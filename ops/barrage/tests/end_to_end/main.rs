@@ -12,6 +12,7 @@ mod get;
 mod keys;
 mod openssl;
 mod origin;
+mod place;
 mod process;
 mod recordings;
 mod recovery;
