@@ -41,8 +41,8 @@ pub async fn run(name: &str) -> anyhow::Result<Vec<Line>> {
         "broadcaster" => broadcaster::run(),
         "fanout" => Box::pin(fanout::run()).await,
         fanout::RECEIVER => Box::pin(fanout::receive()).await.map(|()| Vec::new()),
-        "handshake" => Box::pin(handshake::run()).await,
         handshake::GUESTS => Box::pin(handshake::serve()).await.map(|()| Vec::new()),
+        name if handshake::has(name) => Box::pin(handshake::run(name)).await,
         _ => Err(Unknown(name.to_owned()).into()),
     }
 }

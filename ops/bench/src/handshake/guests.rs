@@ -2,11 +2,15 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use channel::ClientTls;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use kit::clock::Clock;
+use kit::task::Tasks;
 use proto::enter::{Client, EnterRequest, Offer};
 use proto::frame::{Credential, Downlink};
 use sdk::enter::enter;
@@ -18,8 +22,10 @@ use tokio::time::timeout;
 
 use super::certificate::Kind;
 
-/// At a time.
-const GUESTS: usize = 16;
+/// At a time: more than a server works on at once, so that it always finds another.
+const GUESTS: usize = 64;
+/// Tokens fetched at a time.
+const OFFERS: usize = 16;
 /// Longest time for one of them.
 const STEP_MAX: Duration = Duration::from_secs(20);
 /// Between two attempts of the first one.
@@ -51,21 +57,30 @@ pub(super) struct Orders {
     pub(super) peer: Option<SocketAddr>,
 }
 
+/// Somebody who comes again and again.
+#[derive(Clone)]
+struct Guest {
+    orders: Arc<Orders>,
+    tls: ClientTls,
+    http: reqwest::Client,
+}
+
 /// Does what it is told until the standard input ends.
 pub(crate) async fn serve() -> anyhow::Result<()> {
     let mut words = BufReader::new(tokio::io::stdin()).lines();
     let orders = words.next_line().await?.context("there are no orders")?;
     let orders: Orders = serde_json::from_str(&orders).context("these are no orders")?;
-    let http = sdk::http::client(&orders.kind.client(&orders.ca_pem)?)?;
-    orders.come_in(&http).await?;
+    let tls = orders.kind.client(&orders.ca_pem)?.afresh();
+    let guest = Guest { http: sdk::http::client(&tls)?, tls, orders: Arc::new(orders) };
+    guest.come_in().await?;
     say(DONE)?;
 
     let mut offers = Vec::new();
     while let Some(word) = words.next_line().await? {
         match word.as_str() {
-            PREPARE => offers = orders.offers(&http).await?,
-            LOG_IN => orders.log_in_all(std::mem::take(&mut offers)).await?,
-            ASK_PEER => orders.ask_peer_often().await?,
+            PREPARE => offers = guest.offers().await?,
+            LOG_IN => guest.log_in_all(std::mem::take(&mut offers)).await?,
+            ASK_PEER => guest.ask_peer_often().await?,
             other => bail!("there is no order {other:?}"),
         }
         say(DONE)?;
@@ -73,13 +88,38 @@ pub(crate) async fn serve() -> anyhow::Result<()> {
     say(DONE)
 }
 
-impl Orders {
+/// Has `visit` called for each number below `visits`, by all guests side by side.
+async fn share_out<F>(
+    visits: usize,
+    visit: impl Fn(usize) -> F + Clone + Send + 'static,
+) -> anyhow::Result<()>
+where
+    F: Future<Output = anyhow::Result<()>> + Send,
+{
+    let next = Arc::new(AtomicUsize::new(0));
+    let mut guests = Tasks::default();
+    for _ in 0..GUESTS {
+        let (next, visit) = (Arc::clone(&next), visit.clone());
+        guests.spawn("guest", async move {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= visits {
+                    return Ok(());
+                }
+                visit(number).await?;
+            }
+        });
+    }
+    guests.join().await
+}
+
+impl Guest {
     /// Tries until it is in: the link becomes known only after a moment.
-    async fn come_in(&self, http: &reqwest::Client) -> anyhow::Result<()> {
+    async fn come_in(&self) -> anyhow::Result<()> {
         let clock = Clock::system();
         let deadline = clock.mono() + STEP_MAX;
         loop {
-            let tried = async { self.log_in(&self.offer(http).await?).await };
+            let tried = async { self.log_in(&self.offer().await?).await };
             match tried.await {
                 Ok(()) => return Ok(()),
                 Err(error) if clock.mono() >= deadline => return Err(error),
@@ -88,37 +128,45 @@ impl Orders {
         }
     }
 
-    async fn offers(&self, http: &reqwest::Client) -> anyhow::Result<Vec<Offer>> {
-        let asking = stream::iter(0..self.logins).map(|_| self.offer(http));
-        asking.buffer_unordered(GUESTS).try_collect().await
+    async fn offers(&self) -> anyhow::Result<Vec<Offer>> {
+        let asking = stream::iter(0..self.orders.logins).map(|_| self.offer());
+        asking.buffer_unordered(OFFERS).try_collect().await
     }
 
     async fn log_in_all(&self, offers: Vec<Offer>) -> anyhow::Result<()> {
-        ensure!(offers.len() == self.logins as usize, "there are {} tokens", offers.len());
-        let logins = stream::iter(&offers).map(|it| self.log_in(it));
-        logins.buffer_unordered(GUESTS).try_collect().await
+        let logins = self.orders.logins as usize;
+        ensure!(offers.len() == logins, "there are {} tokens", offers.len());
+        let (guest, offers) = (self.clone(), Arc::new(offers));
+        let visit = move |number: usize| {
+            let (guest, offers) = (guest.clone(), Arc::clone(&offers));
+            async move { guest.log_in(&offers[number]).await }
+        };
+        share_out(logins, visit).await
     }
 
     async fn ask_peer_often(&self) -> anyhow::Result<()> {
-        let addr = self.peer.context("there is no peer")?;
-        let asking = stream::iter(0..self.logins).map(|_| async move {
-            timeout(STEP_MAX, self.ask_peer(addr)).await.context("the peer does not answer")?
-        });
-        asking.buffer_unordered(GUESTS).try_collect().await
+        let addr = self.orders.peer.context("there is no peer")?;
+        let guest = self.clone();
+        let visit = move |_| {
+            let guest = guest.clone();
+            async move {
+                let asking = timeout(STEP_MAX, guest.ask_peer(addr));
+                asking.await.context("the peer does not answer")?
+            }
+        };
+        share_out(self.orders.logins as usize, visit).await
     }
 
-    async fn offer(&self, http: &reqwest::Client) -> anyhow::Result<Offer> {
-        let transports = vec![self.kind.transport()];
-        let client = Client { transports, ..Client::default() };
-        let ticket = self.ticket.clone();
-        let request = EnterRequest { ticket, client, ..EnterRequest::default() };
-        let entered = enter(http, &self.enter_url, &request, STEP_MAX).await?;
+    async fn offer(&self) -> anyhow::Result<Offer> {
+        let Orders { kind, enter_url, ticket, .. } = &*self.orders;
+        let client = Client { transports: vec![kind.transport()], ..Client::default() };
+        let request = EnterRequest { ticket: ticket.clone(), client, ..EnterRequest::default() };
+        let entered = enter(&self.http, enter_url, &request, STEP_MAX).await?;
         entered.addresses.into_iter().next().context("there is no address")
     }
 
     async fn log_in(&self, offer: &Offer) -> anyhow::Result<()> {
-        let tls = self.kind.client(&self.ca_pem)?;
-        let mut session = raw::connect(&offer.address, Some(&tls), STEP_MAX).await?;
+        let mut session = raw::connect(&offer.address, Some(&self.tls), STEP_MAX).await?;
         session.login(Credential::Token(offer.token.clone()), None, Vec::new()).await?;
         session.recv().await?;
         let answer = session.recv().await?;
@@ -128,11 +176,10 @@ impl Orders {
 
     /// One connection, one question, one answer.
     async fn ask_peer(&self, addr: SocketAddr) -> anyhow::Result<()> {
-        let tls = self.kind.client(&self.ca_pem)?;
         let tcp = TcpStream::connect(addr).await?;
         tcp.set_nodelay(true)?;
-        let mut stream = tls.connector().connect("127.0.0.1".try_into()?, tcp).await?;
-        if self.kind == Kind::Sm2 {
+        let mut stream = self.tls.connector().connect("127.0.0.1".try_into()?, tcp).await?;
+        if self.orders.kind == Kind::Sm2 {
             stream.write_all(b"ab\n").await?;
             stream.flush().await?;
             let mut answer = [0; 3];
