@@ -145,12 +145,12 @@ impl Sync {
         };
         if spoke {
             self.fleet.tick(now);
+            if let Some(mover) = &mut self.mover {
+                mover.look(&self.fleet, now);
+            }
         }
         self.voice.tell(spoke, &self.policy, now);
         self.replace(now);
-        if let Some(mover) = &mut self.mover {
-            mover.look(&self.fleet, now);
-        }
     }
 
     /// Takes values over; says whether one was new.

@@ -157,6 +157,47 @@ async fn a_node_that_drains_or_is_besieged_gets_no_answer_ten_milliseconds_later
     }
 }
 
+#[tokio::test]
+async fn a_silent_node_leaves_within_its_lease_and_returns_gently() {
+    let mut scene = Scene::new(&[1, 2]);
+    scene.play(1_000).await;
+
+    scene.nodes.remove(&1);
+    scene.play(LEASE_MS - REPORT_MS - 5).await;
+    assert_eq!(scene.live(), 2);
+    scene.play(REPORT_MS + 10).await;
+    assert_eq!(scene.answered(), BTreeSet::from([2]));
+
+    scene.nodes.insert(1);
+    scene.play(REPORT_MS + 10).await;
+    assert_eq!(scene.live(), 2);
+    let returned = scene.shared(50).await;
+    scene.play(10_000).await;
+    let grown = scene.shared(50).await;
+    assert!((1..=7).contains(&returned[0]), "{returned:?}");
+    assert!(grown[0].abs_diff(25) <= 2, "{grown:?}");
+}
+
+#[tokio::test]
+async fn a_node_that_was_besieged_returns_within_a_minute() {
+    let mut scene = Scene::new(&[1, 2]);
+    scene.load = |node, load| load.besieged = node == 1;
+    scene.play(1_000).await;
+    assert_eq!(scene.answered(), BTreeSet::from([2]));
+
+    scene.load = |_, _| {};
+    scene.play(REPORT_MS).await;
+    let relieved = scene.shared(50).await;
+    scene.play(28_000).await;
+    let half_grown = scene.shared(50).await;
+    scene.play(31_000).await;
+    let grown = scene.shared(50).await;
+
+    assert!((1..=4).contains(&relieved[0]), "{relieved:?}");
+    assert!((12..=20).contains(&half_grown[0]), "{half_grown:?}");
+    assert!(grown[0].abs_diff(25) <= 2, "{grown:?}");
+}
+
 /// Three processes that know nothing of each other read one table.
 #[tokio::test]
 async fn several_processes_together_keep_to_what_each_node_can_do() {
