@@ -20,14 +20,21 @@ use proto::time::{Mono, Wall};
 
 use quality::Quality;
 
-/// A fetch that takes longer is late: what is in it is shown later than it should.
+/// A fetch that takes longer is late: what is in it is shown later than it should be.
 pub const LATE: Duration = Duration::from_secs(1);
+
+/// A base is not left for others that all weigh less than its own weight by this: the servers know
+/// that those are worse, and it is what everybody else uses.
+const REFUGE_WEIGHTS_MAX: u32 = 20;
 
 /// How a fetch ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Fetched {
     /// With what was asked for.
-    Whole,
+    Whole {
+        /// How long it took, without the time before it was there to be fetched.
+        took: Duration,
+    },
     /// Without an answer, with a server's error, or with damaged bytes.
     Failed,
     /// The base says that there is no such file, which may well be.
@@ -118,12 +125,16 @@ impl Bases {
     #[must_use]
     pub fn order(&self, now: Mono) -> Vec<&str> {
         let stays_near = self.stays_near();
+        let well = self.known.iter().filter(|it| !it.quality.is_left(now));
+        let refuge = well.map(|it| it.weight).max().unwrap_or(0);
+        let is_left =
+            |it: &Known| it.quality.is_left(now) && it.weight / REFUGE_WEIGHTS_MAX <= refuge;
         let mut order: Vec<_> = self
             .known
             .iter()
             .map(|it| {
                 let score = rank::score(self.draw, &it.base, it.weight);
-                let key = (it.quality.is_left(now), it.weight == 0, it.is_near != stays_near);
+                let key = (is_left(it), it.weight == 0, it.is_near != stays_near);
                 (key, score, it.base.as_str())
             })
             .collect();
@@ -156,7 +167,7 @@ impl Bases {
     pub fn ended(&mut self, base: &str, asked: Mono, fetched: Fetched, now: Mono) {
         if let Some(quality) = self.quality(base) {
             quality.end(asked, fetched, now);
-            if fetched == Fetched::Whole {
+            if matches!(fetched, Fetched::Whole { .. }) {
                 self.served = Some(base.to_owned());
             }
         }

@@ -83,9 +83,23 @@ fn a_base_that_fails_twice_is_left_and_tried_again_later() {
     fail(&mut client, Mono(8_000));
     assert_eq!(client.order(Mono(17_999)), ["b", "a"]);
     assert_eq!(client.order(Mono(18_000)), ["a", "b"]);
-    client.ended("a", Mono(18_000), Fetched::Whole, Mono(18_100));
+    client.ended("a", Mono(18_000), whole(100), Mono(18_100));
     fail(&mut client, Mono(19_000));
     assert_eq!(client.order(Mono(19_000)), ["a", "b"]);
+}
+
+#[test]
+fn nobody_flees_to_a_base_that_is_drained() {
+    let mut client = client(7, &bases(&[("b", 100), ("a", 100)]));
+    client.weigh(&bases(&[("a", 1), ("b", 100)]), Wall(2));
+
+    for now in [Mono(1_000), Mono(2_000)] {
+        client.ended("b", now, Fetched::Failed, now);
+    }
+
+    assert_eq!(client.order(Mono(2_000)), ["b", "a"]);
+    client.weigh(&bases(&[("a", 10), ("b", 100)]), Wall(3));
+    assert_eq!(client.order(Mono(2_000)), ["a", "b"]);
 }
 
 #[test]
@@ -97,7 +111,7 @@ fn late_is_bad_and_not_there_is_neither() {
     }
     assert_eq!(client.order(Mono(9_000)), ["a", "b"]);
     for asked in [Mono(10_000), Mono(12_000)] {
-        client.ended("a", asked, Fetched::Whole, asked + LATE);
+        client.ended("a", asked, whole(1_000), asked + LATE);
     }
 
     assert_eq!(client.order(Mono(13_000)), ["b", "a"]);
@@ -106,11 +120,11 @@ fn late_is_bad_and_not_there_is_neither() {
 #[test]
 fn the_base_that_served_last_stays_second_until_another_served() {
     let mut client = client(7, &bases(&[("a", 3), ("b", 0), ("c", 0)]));
-    client.ended("a", Mono(0), Fetched::Whole, Mono(50));
+    client.ended("a", Mono(0), whole(50), Mono(50));
 
     client.weigh(&bases(&[("a", 0), ("b", 0), ("c", 1)]), Wall(2));
     assert_eq!(client.order(Mono(60)), ["c", "a", "b"]);
-    client.ended("c", Mono(60), Fetched::Whole, Mono(90));
+    client.ended("c", Mono(60), whole(30), Mono(90));
 
     client.weigh(&bases(&[("a", 0), ("b", 1), ("c", 0)]), Wall(3));
     assert_eq!(client.order(Mono(100)), ["b", "c", "a"]);
@@ -119,7 +133,7 @@ fn the_base_that_served_last_stays_second_until_another_served() {
 #[test]
 fn a_report_has_what_happened_since_the_last_one() {
     let mut client = client(7, &bases(&[("a", 1), ("b", 1)]));
-    client.ended("a", Mono(0), Fetched::Whole, Mono(100));
+    client.ended("a", Mono(0), whole(100), Mono(100));
     client.ended("a", Mono(1_000), Fetched::Failed, Mono(1_300));
     client.asked("b", Mono(2_000));
 
@@ -130,7 +144,7 @@ fn a_report_has_what_happened_since_the_last_one() {
     // A question without an answer is bad before it ends.
     let [report] = &client.report(Mono(3_000))[..] else { panic!("one base is late") };
     assert_eq!((report.base.as_str(), report.fetches, report.is_bad), ("b", 0, true));
-    client.ended("b", Mono(2_000), Fetched::Whole, Mono(3_001));
+    client.ended("b", Mono(2_000), whole(1_001), Mono(3_001));
     assert_eq!(client.report(Mono(3_500))[0].late, 1);
     assert!(client.report(Mono(4_000)).is_empty());
 }
@@ -157,6 +171,10 @@ fn client(seed: u64, list: &[Base]) -> Bases {
     let mut client = Bases::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     client.entered(list, Wall(1));
     client
+}
+
+const fn whole(took_ms: u64) -> Fetched {
+    Fetched::Whole { took: Duration::from_millis(took_ms) }
 }
 
 /// Clients to whom the bases were handed out in turn, by weight.

@@ -44,15 +44,18 @@ impl Quality {
         if let Some(index) = self.under_way.iter().position(|it| *it == asked) {
             self.under_way.swap_remove(index);
         }
-        let took = now.since(asked);
+        let took = match fetched {
+            Fetched::Whole { took } => took,
+            Fetched::Failed | Fetched::NotThere => now.since(asked),
+        };
         self.fetches = self.fetches.saturating_add(1);
         self.fetch_ms = self.fetch_ms.saturating_add(millis(took));
         match fetched {
-            Fetched::Whole if took < LATE => {
+            Fetched::Whole { .. } if took < LATE => {
                 (self.strikes, self.leaves, self.is_bad) = (0, 0, false);
                 self.left_until = Mono(0);
             }
-            Fetched::Whole => {
+            Fetched::Whole { .. } => {
                 self.late = self.late.saturating_add(1);
                 self.strike(now);
             }

@@ -191,13 +191,14 @@ impl Driver {
             }
             Done::Polled { room, base, outcome, asked, received } => {
                 self.statistics.count(&outcome, received.since(asked));
-                if let Some(base) = base {
-                    self.bases.ended(&base, asked, fetched(&outcome), received);
-                }
                 if let Ok(segment) = &outcome {
                     self.bases.weigh(&segment.header.bases, segment.header.now_ms);
                     self.server_clock.sample(segment.header.now_ms, received);
                     self.spread_clock();
+                }
+                if let Some(base) = base {
+                    let fetched = self.fetched(&outcome, asked, received);
+                    self.bases.ended(&base, asked, fetched, received);
                 }
                 let draw = self.rng.random();
                 let missed = |why| Input::Missed { why, draw };
@@ -207,6 +208,25 @@ impl Driver {
                 self.tell_room(&room, Input::Fetched { gen_no, slot, segment }, now);
             }
             Done::Renewed { authority, response } => self.renewed(&authority, response).await,
+        }
+    }
+
+    /// What a fetch says of its base. An origin holds a question until the slot is sealed; that time
+    /// is not the base's.
+    fn fetched(
+        &self,
+        outcome: &Result<Box<Segment>, Miss>,
+        asked: Mono,
+        received: Mono,
+    ) -> Fetched {
+        match outcome {
+            Ok(segment) => {
+                let sealed = segment.header.now_ms;
+                let sealed = self.server_clock.offset().map_or(asked, |it| it.mono(sealed));
+                Fetched::Whole { took: received.since(asked.max(sealed)) }
+            }
+            Err(Miss::Failed) => Fetched::Failed,
+            Err(Miss::NotYet | Miss::Gone) => Fetched::NotThere,
         }
     }
 
@@ -250,14 +270,6 @@ async fn fetch_with_retries(
         }
     }
     None
-}
-
-const fn fetched(outcome: &Result<Box<Segment>, Miss>) -> Fetched {
-    match outcome {
-        Ok(_) => Fetched::Whole,
-        Err(Miss::Failed) => Fetched::Failed,
-        Err(Miss::NotYet | Miss::Gone) => Fetched::NotThere,
-    }
 }
 
 fn miss(error: &FetchError) -> Miss {

@@ -3,9 +3,7 @@
 use kit::clock::Clock;
 use proto::address::Transport;
 use proto::close::CloseCode;
-use proto::frame::{
-    Ack, Close, Comment, Downlink, Outcome, Path, Place, Refused, Resumed, Uplink,
-};
+use proto::frame::{Ack, Close, Comment, Downlink, Outcome, Path, Place, Refused, Resumed, Uplink};
 use proto::heat::Heat;
 use proto::id::{AppId, ItemId, Seq, SlotNo};
 use proto::item::{Body, Placed, Style};
