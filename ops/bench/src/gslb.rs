@@ -1,110 +1,66 @@
-//! gslb: decisions of one core, and the time of a plan.
+//! gslb: decisions and plans of one core, and questions over HTTP.
+//!
+//! `gslb.decide` chooses three addresses for a viewer; `gslb.plan.…` is one plan of a fleet at rest.
+//!
+//! `gslb.answer` is a question's bytes in and an answer's bytes out, in process: a viewer of an open
+//! room, three addresses, three tokens, JSON. `gslb.answer.one` has one address and token,
+//! `gslb.answer.ticket` verifies a ticket with HMAC-SHA-256 besides.
+//!
+//! `gslb.http1` is one question each round trip over kept connections, with a ticket signed by
+//! HMAC-SHA-256: the whole way from bytes to bytes, with three tokens. `gslb.http1.eddsa` is the
+//! same with Ed25519 tickets, `gslb.http2` with many questions under way on two connections, and
+//! `gslb.batch100` counts the viewers of a business server's batches, of an open room. The
+//! process holds the gslb, an auth service at rest and a hundred nodes' reports; all its CPU time
+//! counts. The callers are a process of their own. Peers answer the same questions with two bytes:
+//! nginx with one process and `return 200`, and Node's HTTP server.
 
-use std::hint::black_box;
-
-use anyhow::ensure;
-use gslb_core::assign::{Request, Wants};
-use gslb_core::fleet::{Fleet, Limits};
-use gslb_core::policy::Policy;
-use gslb_core::snapshot::{Snapshot, plan};
-use proto::address::{Address, Carrier, Transport};
-use proto::id::{NodeId, UnitId};
-use proto::load::{Load, LoadReport};
-use proto::time::{Mono, Wall};
+mod answer;
+mod callers;
+mod collect;
+mod decide;
+mod fleet;
+mod http;
+mod site;
 
 use crate::line::Line;
-use crate::timing::per_second;
 
-const NODES: u32 = 2_000;
-const NODES_MANY: u32 = 20_000;
-const MACHINE_ROOMS: u32 = 3;
-/// Nodes of a region: four carriers' and three machine rooms'.
-const NODES_PER_REGION: u32 = 500;
-/// So many that the decisions of all rounds fill nobody.
-const SESSIONS_MAX: u32 = 1_000_000;
-/// So many that no login has to wait.
-const LOGINS_PER_S_MAX: u32 = 50_000_000;
-const NOW: Mono = Mono(1_000);
+pub(crate) use callers::serve as call;
+pub(crate) use collect::serve as report;
 
-/// `gslb.decide`, `gslb.plan.2000` and `gslb.plan.20000`.
-pub(crate) fn run() -> anyhow::Result<Vec<Line>> {
-    let fleet = fleet(NODES)?;
-    let policy = Policy::default();
-    let snapshot = plan(&fleet, &policy, &Snapshot::default(), NOW);
-    ensure!(snapshot.taking() == NODES as usize, "{} nodes take viewers", snapshot.taking());
+/// The name under which this executable is started as the callers.
+pub(crate) const CALLERS: &str = "gslb-callers";
+/// The name under which it is started as the nodes.
+pub(crate) const NODES: &str = "gslb-nodes";
 
-    let wants = Wants::default();
-    let requests: Vec<Request> = (0..NODES / NODES_PER_REGION)
-        .map(|it| snapshot.region(&region(it)))
-        .flat_map(|region| [Carrier::Telecom, Carrier::Bgp].map(|it| (region, it)))
-        .map(|(region, carrier)| Request { region, carrier, wants })
-        .collect();
-    let mut cycle = requests.iter().cycle();
-    let mut refused = 0;
-    let decided = per_second(|| {
-        let request = cycle.next().unwrap_or_else(|| unreachable!("a cycle does not end"));
-        let assigned = snapshot.assign(black_box(request));
-        refused += u32::from(black_box(assigned).is_err());
-    });
-    ensure!(refused == 0, "{refused} viewers were refused");
-    Ok(vec![
-        Line::alone("gslb.decide", decided, "1/s/core"),
-        Line::alone("gslb.plan.2000", plan_us(&fleet), "us"),
-        Line::alone("gslb.plan.20000", plan_us(&self::fleet(NODES_MANY)?), "us"),
-    ])
+/// The lines of each part.
+const DECIDE: &[&str] = &["gslb.decide", "gslb.plan.2000", "gslb.plan.20000"];
+const ANSWER: &[&str] = &["gslb.answer", "gslb.answer.one", "gslb.answer.ticket"];
+const COLLECT: &[&str] = &["gslb.collector.1000", "gslb.collector.1000.read"];
+const HTTP: &[&str] = &["gslb.http1", "gslb.http1.eddsa", "gslb.http2", "gslb.batch100"];
+
+/// Whether it is a line of these, or the beginning of some.
+pub(crate) fn has(name: &str) -> bool {
+    [DECIDE, ANSWER, COLLECT, HTTP].iter().any(|it| begins(it, name))
 }
 
-/// Microseconds of a plan that follows another, of a fleet at rest: nobody reports or is sent a
-/// viewer in between.
-fn plan_us(fleet: &Fleet) -> f64 {
-    let policy = Policy::default();
-    let mut snapshot = Snapshot::default();
-    let planned = per_second(|| {
-        snapshot = plan(black_box(fleet), &policy, &snapshot, NOW);
-    });
-    black_box(snapshot);
-    1e6 / planned
-}
-
-/// Nodes of several regions with three machine rooms each, on their carriers' networks and on BGP.
-fn fleet(nodes: u32) -> anyhow::Result<Fleet> {
-    let mut fleet = Fleet::new(Limits::default());
-    for number in 0..nodes {
-        fleet.handle(report(number, nodes / NODES_PER_REGION), NOW)?;
+/// The parts with lines that begin with `name`.
+pub(crate) async fn run(name: &str) -> anyhow::Result<Vec<Line>> {
+    let mut lines = Vec::new();
+    if begins(DECIDE, name) {
+        lines.extend(decide::run()?);
     }
-    Ok(fleet)
-}
-
-fn region(number: u32) -> String {
-    format!("region-{number}")
-}
-
-fn report(number: u32, regions: u32) -> LoadReport {
-    let region = region(number % regions);
-    let carrier = [Carrier::Telecom, Carrier::Unicom, Carrier::Mobile, Carrier::Bgp]
-        [(number / regions % 4) as usize];
-    let listeners = [(443, Transport::Tls), (8443, Transport::Wss)];
-    let addresses = listeners.map(|(port, transport)| Address {
-        host: format!("link-{number}.example"),
-        port,
-        transport,
-        carrier,
-        machine_room: format!("{region}-{}", number % MACHINE_ROOMS),
-    });
-    LoadReport {
-        node: NodeId(number),
-        unit: UnitId(0),
-        region,
-        counter: 1,
-        start: Wall(1),
-        addresses: addresses.into(),
-        reserve: Vec::new(),
-        load: Load {
-            sessions: number * 7 % 5_000,
-            sessions_max: SESSIONS_MAX,
-            handshakes_per_s_max: LOGINS_PER_S_MAX,
-            cpu_permille: u16::try_from(number * 13 % 700).unwrap_or(0),
-            ..Load::default()
-        },
+    if begins(ANSWER, name) {
+        lines.extend(Box::pin(answer::run()).await?);
     }
+    if begins(COLLECT, name) {
+        lines.extend(Box::pin(collect::run()).await?);
+    }
+    if begins(HTTP, name) {
+        lines.extend(Box::pin(http::run(name)).await?);
+    }
+    Ok(lines)
+}
+
+fn begins(lines: &[&str], name: &str) -> bool {
+    lines.iter().any(|it| it.starts_with(name))
 }

@@ -12,6 +12,8 @@ mod fanout;
 mod gslb;
 mod handshake;
 mod line;
+mod peer;
+mod place;
 mod segment;
 mod timing;
 mod token;
@@ -21,7 +23,7 @@ pub use line::Line;
 
 /// The names that [`run`] takes.
 pub const NAMES: &[&str] =
-    &["token", "segment", "wire", "gslb", "broadcaster", "fanout", "handshake"];
+    &["token", "segment", "wire", "gslb", "place", "broadcaster", "fanout", "handshake"];
 
 /// No benchmark has this name.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +39,10 @@ pub async fn run(name: &str) -> anyhow::Result<Vec<Line>> {
         "token" => token::run(),
         "segment" => segment::run(),
         "wire" => wire::run(),
-        "gslb" => gslb::run(),
+        gslb::CALLERS => Box::pin(gslb::call()).await.map(|()| Vec::new()),
+        gslb::NODES => Box::pin(gslb::report()).await.map(|()| Vec::new()),
+        name if gslb::has(name) => Box::pin(gslb::run(name)).await,
+        "place" => place::run(),
         "broadcaster" => broadcaster::run(),
         "fanout" => Box::pin(fanout::run()).await,
         fanout::RECEIVER => Box::pin(fanout::receive()).await.map(|()| Vec::new()),

@@ -29,7 +29,8 @@ fn row(name: &str) -> Option<Vec<&'static str>> {
         "sdk" => vec!["sdk-core", "channel", "proto", "kit"],
         "sim" => [CORES, &["proto"]].concat(),
         "stack" => [SERVICES, &["sdk", "auth-core", "channel", "bus", "kit", "proto"]].concat(),
-        "bench" | "drill" => [CORES, MEASURING].concat(),
+        "bench" => [CORES, MEASURING, &["auth", "bus", "gslb"]].concat(),
+        "drill" => [CORES, MEASURING].concat(),
         "soak" => [CORES, MEASURING, &["drill"]].concat(),
         "barrage" => {
             let ops = ["stack", "sim", "bench", "drill", "soak", "sdk"];

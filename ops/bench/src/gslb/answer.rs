@@ -1,0 +1,62 @@
+//! Answers in process: from the bytes of a question to the bytes of its answer, without HTTP.
+
+use std::cell::Cell;
+use std::hint::black_box;
+use std::net::{IpAddr, Ipv4Addr};
+
+use anyhow::{Context, ensure};
+use auth_core::app::TicketAlg;
+use gslb::enter::Question;
+use kit::clock::Clock;
+
+use super::site::{Site, Who};
+use crate::line::Line;
+use crate::timing::interleaved;
+
+/// `gslb.answer`, `gslb.answer.one` and `gslb.answer.ticket`.
+pub(super) async fn run() -> anyhow::Result<Vec<Line>> {
+    let site = Site::open(&Clock::system()).await?;
+    let questions = [Who::Open, Who::OpenOne, Who::Ticket(TicketAlg::Hs256)]
+        .map(|who| site.question(who, 1))
+        .into_iter()
+        .collect::<anyhow::Result<Vec<String>>>()?;
+    let [open, one, ticket] = &*questions else { unreachable!("there are three questions") };
+    for (question, addresses) in [(open, 3), (one, 1), (ticket, 3)] {
+        site.check(&answer(&site, question)?, addresses).await?;
+    }
+
+    let refused = Cell::new(0);
+    let rates = {
+        let [mut open, mut one, mut ticket] =
+            [open, one, ticket].map(|question| asking(&site, question, &refused));
+        interleaved(&mut [&mut open, &mut one, &mut ticket])
+    };
+    ensure!(refused.get() == 0, "{} questions were refused", refused.get());
+    site.close().await?;
+    let names = ["gslb.answer", "gslb.answer.one", "gslb.answer.ticket"];
+    let lines = names.into_iter().zip(rates);
+    Ok(lines.map(|(name, rate)| Line::alone(name, rate, "1/s/core")).collect())
+}
+
+/// Asks the same again and again, into the same memory, and counts refusals.
+fn asking(site: &Site, question: &str, refused: &Cell<u64>) -> impl FnMut() {
+    let mut answer = Vec::new();
+    move || {
+        answer.clear();
+        let question = Question {
+            body: black_box(question.as_bytes()),
+            from: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            api_key: None,
+        };
+        let answered = site.answerer.answer(&question, site.now(), &mut answer);
+        refused.set(refused.get() + u64::from(answered.is_err()));
+        black_box(&answer);
+    }
+}
+
+fn answer(site: &Site, question: &str) -> anyhow::Result<String> {
+    let (from, mut answer) = (IpAddr::V4(Ipv4Addr::LOCALHOST), Vec::new());
+    let question = Question { body: question.as_bytes(), from, api_key: None };
+    site.answerer.answer(&question, site.now(), &mut answer).context("there is no answer")?;
+    Ok(String::from_utf8(answer)?)
+}
