@@ -73,7 +73,7 @@ impl Rate {
     /// Zeros count as 1, but for `all_per_s`: there it is no limit.
     pub(crate) fn new(config: &config::Rate, clock: &Clock) -> Self {
         let micros = Micros(clock.clone());
-        let all = NonZeroU32::new(config.all_per_s);
+        let all = NonZeroU32::new(config.all_per_s).filter(|_| config.enabled);
         let all =
             all.map(|it| RateLimiter::direct_with_clock(Quota::per_second(it), micros.clone()));
         Self { each: config.enabled.then(|| Each::new(config, micros)), all }
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn limits_can_be_off() {
-        let rate = rate(config::Rate { enabled: false, all_per_s: 0, ..limits(1, 1) });
+        let rate = rate(config::Rate { enabled: false, all_per_s: 1, ..limits(1, 1) });
 
         assert!((0..1_000).all(|_| rate.check(ip("192.0.2.1")).is_ok()));
     }

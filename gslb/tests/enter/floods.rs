@@ -79,7 +79,6 @@ async fn a_flood_from_one_address_costs_no_look_at_its_tickets() {
 #[tokio::test]
 async fn beyond_what_all_together_may_ask_each_is_told_another_time() {
     let world = World::start_with(|config| {
-        config.rate.enabled = false;
         config.rate.all_per_s = 1;
         config.full.returns_per_s = 10;
     })

@@ -45,6 +45,7 @@ pub(super) struct Asked {
 
 impl Asked {
     /// The request, given back if it is for the router.
+    #[expect(clippy::result_large_err, reason = "giving back is no error, and a Box a cost")]
     pub(super) fn of(
         hot: Option<&Arc<dyn Hot>>,
         request: Request<Incoming>,
