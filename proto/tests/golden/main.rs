@@ -5,6 +5,7 @@
 //! Bytes that exist are never rewritten: what was once sent must stay readable.
 
 mod counting;
+mod facts;
 mod hostile;
 mod vector;
 

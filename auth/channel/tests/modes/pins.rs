@@ -1,6 +1,7 @@
 //! A client that knows a server's key believes no other, whoever signed for it.
 
 use channel::{NoPin, Pin, Pins, Unpinned};
+use proptest::prelude::*;
 
 use crate::site::{Site, shake};
 
@@ -81,4 +82,28 @@ fn a_pin_is_read_as_it_is_written() {
     }
     let long = format!("sha256/{}", "A".repeat(1000));
     assert_eq!(long.parse::<Pin>(), Err(NoPin));
+}
+
+proptest! {
+    #[test]
+    fn a_text_is_the_pin_that_it_is_written_as_or_none(
+        prefix in prop::sample::select(&["", "sha256/", "sha256", "SHA256/", "sha256//"][..]),
+        // Near the 44 characters that a pin has, and anything at all.
+        rest in prop_oneof!["[A-Za-z0-9+/]{40,46}={0,3}", "\\PC*", any::<String>()],
+    ) {
+        let text = format!("{prefix}{rest}");
+
+        match text.parse::<Pin>() {
+            Ok(pin) => prop_assert_eq!(pin.to_string(), text),
+            Err(NoPin) => prop_assert_eq!(
+                NoPin.to_string(),
+                "a pin is written sha256/ and 32 bytes in base64"
+            ),
+        }
+    }
+
+    #[test]
+    fn every_key_has_a_pin(bytes in any::<[u8; 32]>()) {
+        prop_assert_eq!(Pin(bytes).to_string().parse(), Ok(Pin(bytes)));
+    }
 }
