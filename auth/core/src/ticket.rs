@@ -6,6 +6,7 @@
 
 mod jwks;
 mod keys;
+mod pair;
 mod sign;
 
 use std::time::Duration;
@@ -22,6 +23,7 @@ use crate::token::{LEEWAY_S, Rooms, cap, flag};
 
 pub use jwks::{JWKS_BYTES_MAX, JWKS_KEYS_MAX, Jwks, JwksError, Skipped, Unusable};
 pub use keys::{TicketKeyError, TicketKeys};
+pub use pair::Pair;
 pub use sign::{Audience, Claims, SignError, Signer};
 
 /// Longest life of a ticket.
