@@ -11,10 +11,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use figment::util::nest;
-use figment::value::{Dict, Map, Value};
+use figment::value::Map;
 use figment::{Figment, Metadata, Profile, Provider};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+pub use figment::value::{Dict, Value};
 
 /// What a variable's name begins with.
 pub const PREFIX: &str = "BARRAGE_";
@@ -47,9 +49,29 @@ pub enum ConfigError {
 /// # Errors
 /// [`ConfigError`], which names the key and the file or variable it stands in.
 pub fn load<T: DeserializeOwned>(file: Option<&Path>) -> Result<T, ConfigError> {
+    load_from(file, environment())
+}
+
+/// As [`load`], once `edit` has gone over what file and environment say together: for words that
+/// one part of a configuration makes and another uses.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_edited<T: DeserializeOwned>(
+    file: Option<&Path>,
+    edit: impl FnOnce(&mut Dict),
+) -> Result<T, ConfigError> {
+    let sources = sources(file, environment())?;
+    let mut dict = extract(&merge(&sources), &sources)?;
+    edit(&mut dict);
+    let edited = Source { name: String::new(), dict };
+    extract(&Figment::from(edited), &sources)
+}
+
+fn environment() -> impl Iterator<Item = (String, String)> {
     // `vars` would panic at a variable of somebody else that is no Unicode.
     let text = |it: OsString| it.to_string_lossy().into_owned();
-    load_from(file, std::env::vars_os().map(|(name, value)| (text(name), text(value))))
+    std::env::vars_os().map(move |(name, value)| (text(name), text(value)))
 }
 
 /// As [`load`], with the environment as an argument.
@@ -60,6 +82,15 @@ pub fn load_from<T: DeserializeOwned>(
     file: Option<&Path>,
     variables: impl IntoIterator<Item = (String, String)>,
 ) -> Result<T, ConfigError> {
+    let sources = sources(file, variables)?;
+    extract(&merge(&sources), &sources)
+}
+
+/// File and variables, each of which overrides the ones before.
+fn sources(
+    file: Option<&Path>,
+    variables: impl IntoIterator<Item = (String, String)>,
+) -> Result<Vec<Source>, ConfigError> {
     let mut sources = Vec::new();
     if let Some(path) = file {
         sources.push(Source::file(path)?);
@@ -68,9 +99,17 @@ pub fn load_from<T: DeserializeOwned>(
     let mut variables: Vec<_> = variables.into_iter().filter(|(name, _)| is_ours(name)).collect();
     variables.sort();
     sources.extend(variables.iter().map(|(name, text)| Source::variable(name, text)));
-    let figment = sources.iter().fold(Figment::new(), Figment::merge);
+    Ok(sources)
+}
+
+fn merge(sources: &[Source]) -> Figment {
+    sources.iter().fold(Figment::new(), Figment::merge)
+}
+
+/// What a figment holds; an error names the source that sets the key.
+fn extract<T: DeserializeOwned>(figment: &Figment, sources: &[Source]) -> Result<T, ConfigError> {
     figment.extract().map_err(|error| {
-        let lines = error.into_iter().map(|it| explain::explain(&it, &sources));
+        let lines = error.into_iter().map(|it| explain::explain(&it, sources));
         ConfigError::Invalid(lines.collect::<Vec<_>>().join("\n"))
     })
 }
@@ -145,6 +184,8 @@ impl Provider for Source {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use serde::Deserialize;
 
     use super::*;
@@ -234,6 +275,24 @@ mod tests {
     }
 
     #[test]
+    fn what_is_edited_is_read_and_explained_as_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("barrage.toml");
+        fs::write(&file, "name = 'two'\n[link]\nregions = ['a']\n[[link.app]]\nid = 3\n").unwrap();
+        let edit = |dict: &mut Dict| drop(dict.insert("name".to_owned(), Value::from("three")));
+
+        let edited: Config = load_edited(Some(&file), edit).unwrap();
+
+        assert_eq!(edited.name, "three");
+        let plain: Config = load_from(Some(&file), []).unwrap();
+        assert_eq!(edited.link, plain.link);
+        fs::write(&file, "[link]\nsession_max = 1\n").unwrap();
+        let refused = load_edited::<Config>(Some(&file), |_| {}).unwrap_err().to_string();
+        let place = format!("unknown key `link.session_max` in {}", file.display());
+        assert!(refused.starts_with(&place), "{refused}");
+    }
+
+    #[test]
     fn an_unknown_key_is_refused_with_its_place_and_the_nearest_name() {
         check(
             "[link]\nsession_max = 5\n",
@@ -298,7 +357,7 @@ mod tests {
     fn given(file: &str, variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("barrage.toml");
-        std::fs::write(&path, file).unwrap();
+        fs::write(&path, file).unwrap();
         let variables = variables.iter().map(|&(name, text)| (name.to_owned(), text.to_owned()));
         load_from(Some(&path), variables).map_err(|error| match error {
             ConfigError::Invalid(text) => {

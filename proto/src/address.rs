@@ -130,4 +130,27 @@ impl Carrier {
         Self::C14,
         Self::C15,
     ];
+
+    /// The word in JSON and in the configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        const WORDS: [&str; Carrier::ALL.len()] = [
+            "bgp", "telecom", "unicom", "mobile", "c4", "c5", "c6", "c7", "c8", "c9", "c10", "c11",
+            "c12", "c13", "c14", "c15",
+        ];
+        WORDS[self as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_carrier_has_one_word_everywhere() {
+        for carrier in Carrier::ALL {
+            let json = serde_json::to_value(carrier).unwrap();
+            assert_eq!(json.as_str(), Some(carrier.name()));
+        }
+    }
 }

@@ -34,11 +34,12 @@ pub struct Config {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "snake_case")]
 pub struct Network {
-    /// Its number, as listeners name it (`carrier = "c4"`): 4 to 15 stand for carriers of your
-    /// own; the systems that the number has by default are then not its own any more. 0 to 3 are
-    /// `bgp`, `telecom`, `unicom` and `mobile`, and keep what they have by default.
+    /// Its number. 4 to 15 stand for carriers of your own: the systems that the number has by
+    /// default are then not its own any more. 0 to 3 are `bgp`, `telecom`, `unicom` and `mobile`,
+    /// and keep what they have by default. Link nodes and gslbs must agree on numbers.
     pub number: u8,
-    /// Its name in metrics and for operators: lower-case letters, digits, hyphens, underscores.
+    /// Its name in metrics, for operators, and elsewhere in this file, where `carrier = "c4"` goes
+    /// on to work too: lower-case letters, digits, hyphens, underscores.
     pub name: String,
     /// Its autonomous systems. A system is one carrier's; it leaves the one that has it by default.
     pub asns: Vec<u32>,

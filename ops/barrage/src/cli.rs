@@ -168,7 +168,7 @@ pub(crate) struct Replay {
 
 #[derive(Args, Debug)]
 pub(crate) struct Bench {
-    /// token, segment, wire, gslb, broadcaster, fanout, handshake, or all
+    /// token, segment, wire, gslb, place, broadcaster, fanout, handshake, or all
     pub(crate) name: String,
     /// One JSON object a line
     #[arg(long)]

@@ -1,5 +1,7 @@
 //! The whole system's configuration: one section for each service.
 
+mod carriers;
+
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -8,6 +10,7 @@ use anyhow::Context;
 use auth_core::app::App;
 use auth_core::node::NodeSecret;
 use auth_core::secret::Secret;
+use kit::config::ConfigError;
 use link::ListenerConfig;
 use proto::address::{Carrier, Transport};
 use serde::{Deserialize, Serialize};
@@ -124,6 +127,15 @@ impl Default for Page {
 }
 
 impl Config {
+    /// The file and the environment, see [`kit::config::load`]. Carriers may be called by the names
+    /// that `[[gslb.place.carriers]]` gives them.
+    ///
+    /// # Errors
+    /// As [`kit::config::load`].
+    pub fn load(file: Option<&Path>) -> Result<Self, ConfigError> {
+        kit::config::load_edited(file, carriers::number)
+    }
+
     /// The demonstration's configuration: everything in `data`, on free ports of loopback.
     #[must_use]
     pub fn demo(data: &Path) -> Self {

@@ -25,8 +25,7 @@ pub(crate) struct Place {
 
 /// Fails when a file cannot be used, as then a running gslb warns.
 pub(crate) fn run(args: &Place) -> anyhow::Result<ExitCode> {
-    let config: Config = kit::config::load(args.config.as_deref())?;
-    let gslb = config.gslb;
+    let gslb = Config::load(args.config.as_deref())?.gslb;
     ensure!(
         !gslb.place.files.is_empty(),
         "the configuration has no files of addresses: set [gslb.place] files"

@@ -11,7 +11,7 @@ use crate::cli::Role;
 /// Prints or checks the role's configuration. Running it needs adapters that other processes can
 /// reach, and this build has only the embedded ones, so it says so instead of running alone.
 pub(crate) fn run(role: &str, args: &Role) -> anyhow::Result<ExitCode> {
-    let config: Config = kit::config::load(args.config.config.as_deref())?;
+    let config = Config::load(args.config.config.as_deref())?;
     if let Some(code) = configuration::answer(&args.config, &config)? {
         return Ok(code);
     }

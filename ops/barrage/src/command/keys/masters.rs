@@ -43,7 +43,7 @@ impl Place {
     /// The file of the configuration, or of an `up` with this data folder.
     pub(crate) fn file(&self, data: &std::path::Path) -> anyhow::Result<MastersFile> {
         let auth = match &self.config {
-            Some(path) => kit::config::load::<Config>(Some(path))?.auth,
+            Some(path) => Config::load(Some(path))?.auth,
             None => {
                 ensure!(
                     data.join("identity.json").try_exists()?,
