@@ -7,8 +7,13 @@ mod run_file;
 use std::process::ExitCode;
 
 use clap::Parser;
+use mimalloc::MiMalloc;
 
 use cli::{Cli, Command};
+
+/// The system's own costs a sixth more CPU time in fan-out.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
