@@ -141,21 +141,13 @@ impl Service {
         };
         serving.spawn("announce", announcer.run(closing.clone()));
 
-        let opener = Opener {
-            bus: Arc::clone(&global_bus),
-            stores,
-            clock: clock.clone(),
-            counts: counts.clone(),
-            call_max: millis(config.store_ms_max),
-            takeover: Duration::from_secs(config.takeover_s.into()),
-        };
-        let bus_health = health.part("broadcaster_bus");
+        let opener = opener(&config, Arc::clone(&global_bus), stores, (&clock, &counts));
         let tools = driver::Tools {
             node: config.node,
             house: config.house(),
             clock,
             counts,
-            health: bus_health,
+            health: health.part("broadcaster_bus"),
             bus: global_bus,
             opener,
             downlink,
@@ -174,5 +166,22 @@ impl Service {
         closing.cancel();
         let drained = shutdown::drain(workers, TASKS_MAX).await;
         ended.and(drained).and(serving.join().await)
+    }
+}
+
+/// Who finds out how rooms go on.
+fn opener(
+    config: &Config,
+    bus: Arc<dyn Bus>,
+    stores: Vec<Arc<dyn SegmentStore>>,
+    (clock, counts): (&Clock, &Counts),
+) -> Opener {
+    Opener {
+        bus,
+        stores,
+        clock: clock.clone(),
+        counts: counts.clone(),
+        call_max: millis(config.store_ms_max),
+        takeover: Duration::from_secs(config.takeover_s.into()),
     }
 }

@@ -18,8 +18,9 @@ use proto::quality::BaseGauges;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::Config;
+use crate::config::{Config, Segments};
 use crate::known::Known;
+use crate::sync::Found;
 
 /// Records taken at a time.
 const RECORDS_MAX: usize = 256;
@@ -49,18 +50,15 @@ pub(crate) struct Scheduler {
 }
 
 impl Scheduler {
-    /// Answers have the configured bases from here on. `leads` says whether this process judges.
+    /// Answers have the configured bases from here on. Nothing is judged, see [`Scheduler::led`].
     pub(crate) fn new(
         config: &Config,
-        first_turn: usize,
-        leads: Option<watch::Receiver<bool>>,
-        bus: Arc<dyn Bus>,
-        known: Arc<Known>,
-        clock: Clock,
-        meter: Meter,
+        first_turn: u32,
+        bus: &Arc<dyn Bus>,
+        found: &Found<'_>,
     ) -> Self {
-        let configured: Vec<Base> = config.segments.iter().map(|it| it.base()).collect();
-        let place = |it: &crate::config::Segments| {
+        let configured: Vec<Base> = config.segments.iter().map(Segments::base).collect();
+        let place = |it: &Segments| {
             let place = Place { region: it.region.clone(), weight: it.weight };
             (it.base.clone(), place)
         };
@@ -69,15 +67,20 @@ impl Scheduler {
             places: config.segments.iter().map(place).collect(),
             told: Vec::new(),
             shown: Vec::new(),
-            first_turn,
-            leads: leads.unwrap_or_else(|| watch::Sender::new(false).subscribe()),
-            bus,
-            known,
-            clock,
-            meter,
+            first_turn: first_turn as usize,
+            leads: watch::Sender::new(false).subscribe(),
+            bus: Arc::clone(bus),
+            known: Arc::clone(&found.known),
+            clock: found.clock.clone(),
+            meter: found.meter.clone(),
         };
         scheduler.show();
         scheduler
+    }
+
+    /// Judges while `leads` says so; never where this process cannot lead.
+    pub(crate) fn led(self, leads: Option<watch::Receiver<bool>>) -> Self {
+        Self { leads: leads.unwrap_or(self.leads), ..self }
     }
 
     /// Keeps them until `shutdown`.
@@ -149,6 +152,7 @@ impl Scheduler {
         let Ok(gauges) = BaseGauges::decode(&record.value) else {
             return;
         };
+        tracing::debug!(node = %gauges.node, bases = ?gauges.bases, "votes on segment bases");
         let Heard { good, bad, unknown } =
             self.machine.handle(Input::Gauges(gauges), self.clock.mono());
         for (vote, count) in [("good", good), ("bad", bad), ("unknown", unknown)] {

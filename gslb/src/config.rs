@@ -2,6 +2,7 @@
 
 mod delivery;
 mod full;
+mod segments;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -14,15 +15,15 @@ use gslb_core::fleet::{Fleet, Limits, NODES_MAX};
 use gslb_core::policy::Policy;
 use kit::proxy::Proxies;
 use proto::enter::Retry;
-use proto::head::Base;
 use proto::id::NodeId;
-use proto::limits::{BASE_BYTES_MAX, BASES_MAX, WORD_BYTES_MAX};
+use proto::limits::WORD_BYTES_MAX;
 use serde::{Deserialize, Serialize};
 
 use crate::place;
 
 pub use delivery::Delivery;
 pub use full::Full;
+pub use segments::{Bases, Segments};
 
 /// Largest batch that any configuration may allow: its answers are 1 MiB.
 pub(crate) const BATCH_MAX: u32 = 1_000;
@@ -62,7 +63,9 @@ pub struct Config {
     /// Who gets the next viewers.
     pub policy: Policy,
     /// Where segments are served; empty: what the broadcasters announce.
-    pub segments: Vec<Base>,
+    pub segments: Vec<Segments>,
+    /// How segment bases return that were bad for their viewers.
+    pub bases: Bases,
     /// Proxies in front of this process that append to `X-Forwarded-For`. A number too high lets
     /// clients choose their own address; too low puts everybody under the proxy's rate.
     pub trusted_hops: u32,
@@ -99,7 +102,7 @@ pub struct Config {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "snake_case")]
 pub struct Rate {
-    /// Whether there is a limit for each address.
+    /// Whether there are limits.
     pub enabled: bool,
     /// Questions a second in the long run. Many viewers can share one address of a carrier.
     pub per_s: u32,
@@ -143,6 +146,7 @@ impl Default for Config {
             nodes_max: 20_000,
             policy: Policy::default(),
             segments: Vec::new(),
+            bases: Bases::default(),
             trusted_hops: 0,
             trusted_proxies: Proxies::default(),
             retry: Retry::default(),
@@ -185,7 +189,8 @@ impl Config {
         ] {
             ensure!(value > 0, "{name}: 0 does not work");
         }
-        check_bases(&self.segments).context("segments")?;
+        segments::check(&self.segments).context("segments")?;
+        self.bases.check().context("bases")?;
         check_retry(&self.retry).context("retry")?;
         ensure!(
             (1..=BATCH_MAX).contains(&self.batch_max),
@@ -221,16 +226,6 @@ impl Config {
             nodes_max: self.nodes_max as usize,
         })
     }
-}
-
-fn check_bases(bases: &[Base]) -> anyhow::Result<()> {
-    ensure!(bases.len() <= BASES_MAX, "{} bases are more than {BASES_MAX}", bases.len());
-    for Base { base, .. } in bases {
-        let is_url = base.starts_with("https://") || base.starts_with("http://");
-        ensure!(is_url && base.len() <= BASE_BYTES_MAX, "{base:?} is no base of a URL");
-        ensure!(!base.ends_with('/'), "{base:?} ends with a slash");
-    }
-    Ok(())
 }
 
 fn check_retry(retry: &Retry) -> anyhow::Result<()> {
@@ -309,7 +304,15 @@ mod tests {
         check("policy", |it| it.policy.fresh_ms_max = it.collector.idle_ms);
         check("segments", |it| it.segments = vec![base("cdn.example")]);
         check("segments", |it| it.segments = vec![base("https://cdn.example/")]);
-        check("segments", |it| it.segments = vec![base("https://cdn.example"); 17]);
+        check("segments", |it| it.segments = vec![base("https://cdn.example"); 2]);
+        check("segments", |it| {
+            it.segments = (0..17).map(|it| base(&format!("https://{it}.example"))).collect();
+        });
+        check("segments", |it| {
+            it.segments = vec![Segments { weight: 0, ..base("https://cdn.example") }];
+        });
+        check("bases", |it| it.bases.step_ms = 0);
+        check("bases", |it| it.bases.quiet_ms = 1_000);
         check("retry", |it| it.retry.max_ms = 1);
         check("retry", |it| it.retry.factor = f32::NAN);
         check("retry", |it| it.retry.jitter = 1.5);
@@ -324,11 +327,11 @@ mod tests {
         });
         check("place", |it| it.place.files = vec![PathBuf::from("places.txt")]);
         check("rate", |it| it.rate.burst = 0);
-        check("collector", |it| it.collector.idle_ms = 300);
+        check("collector", |it| (it.collector.idle_ms, it.policy.fresh_ms_max) = (300, 301));
         check("collector", |it| it.collector.pack_ms = 101);
     }
 
-    fn base(base: &str) -> Base {
-        Base { base: base.to_owned(), weight: 1 }
+    fn base(base: &str) -> Segments {
+        Segments { base: base.to_owned(), weight: 1, region: String::new() }
     }
 }

@@ -1,4 +1,4 @@
-//! Facts that the answers depend on: epochs, kicks and bans, policies, segment bases.
+//! Facts that the answers depend on: epochs, kicks and bans, policies.
 //!
 //! Reading begins when the masters are there: without them nothing is answered, and epochs would
 //! have nowhere to go. It begins again when the length of an epoch changes. Beside the reading, the end of `control` is asked for again and again: only
@@ -36,8 +36,6 @@ pub(crate) struct Control {
     pub(crate) bus: Arc<dyn Bus>,
     pub(crate) known: Arc<Known>,
     pub(crate) clock: Clock,
-    /// The configured bases hold, whatever is announced.
-    pub(crate) bases_fixed: bool,
     pub(crate) health: Part,
     pub(crate) refused: Refused,
 }
@@ -159,11 +157,6 @@ impl Control {
                     self.refused.epoch.inc();
                 }
             }
-            Ok(Fact::Bases { bases }) => {
-                if !self.bases_fixed {
-                    self.known.bases.store(Arc::new(bases));
-                }
-            }
             Ok(Fact::Revoked { kid, from_epoch, to_epoch }) => {
                 self.known.keys.revoke(kid, from_epoch, to_epoch);
             }
@@ -173,6 +166,7 @@ impl Control {
             Ok(fact @ Fact::Policy(_)) => self.known.policies.write().handle(&fact),
             Ok(
                 Fact::Room(_)
+                | Fact::Bases { .. }
                 | Fact::Mute { .. }
                 | Fact::Close { .. }
                 | Fact::Keep { .. }

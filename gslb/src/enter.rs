@@ -129,13 +129,19 @@ impl Answerer {
             answer.truncate(start);
             return Err(refusal);
         }
-        let segments = self.known.bases.load();
+        let bases = self.known.bases.load();
+        let segments = match bases.has_regions() {
+            true => bases.next(
+                self.known.place.load().of(admitted.address).region.unwrap_or(&self.config.region),
+            ),
+            false => bases.next(""),
+        };
         match form {
             Form::Json => {
-                self.written.common_json(&segments, answer);
+                self.written.common_json(segments, answer);
                 answer.push(b'}');
             }
-            Form::Text => self.written.common_text(&segments, answer),
+            Form::Text => self.written.common_text(segments, answer),
         }
         Ok(())
     }
@@ -173,7 +179,7 @@ impl Answerer {
             return Err(Refusal::Nowhere { retry_after_ms });
         }
         let by = entrant.by;
-        put_offers(form, &chosen, entrant, device, minter, from, answer)?;
+        put_offers(form, &chosen, minter, entrant.claims(device, from), answer)?;
         self.written.delivery(form, paths, answer);
         render::put_retry_after(form, retry_after_ms, answer);
         self.counts.answered(outcome, by);
@@ -235,31 +241,17 @@ impl Answerer {
 fn put_offers(
     form: Form,
     chosen: &Chosen<'_>,
-    entrant: Entrant,
-    device: Option<DeviceId>,
     minter: &Minter,
-    from: Wall,
+    mut claims: Claims,
     answer: &mut Vec<u8>,
 ) -> Result<(), Refusal> {
     let numbers: [u8; 16 * ADDRESSES_PER_ANSWER] =
         numbers::next().map_err(|_| Refusal::NoRandom)?;
-    let mut claims = Claims {
-        app: entrant.app,
-        link: [0; 16],
-        iat_s: u32::try_from(from.unix_s()).unwrap_or(u32::MAX),
-        ttl_s: entrant.ttl_s,
-        flags: entrant.flags,
-        caps: entrant.caps,
-        jti: [0; 16],
-        account: entrant.account,
-        device,
-        rooms: entrant.rooms,
-    };
+    let offers = chosen.iter().flatten().zip(numbers.as_chunks().0);
     if form == Form::Json {
         answer.extend_from_slice(b"\"addresses\":[");
     }
-    for (at, (listener, &number)) in chosen.iter().flatten().zip(numbers.as_chunks().0).enumerate()
-    {
+    for (at, (listener, &number)) in offers.enumerate() {
         (claims.link, claims.jti) = (*listener.link_id(), number);
         let token = minter.mint(&claims).map_err(|_| Refusal::NoKeys)?;
         if at > 0 && form == Form::Json {

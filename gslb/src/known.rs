@@ -10,9 +10,9 @@ use arc_swap::ArcSwap;
 use auth_core::policy::Policies;
 use auth_core::revocation::Revocations;
 use auth_core::ticket::TicketKeys;
+use gslb_core::bases::Rotation;
 use gslb_core::snapshot::Snapshot;
 use parking_lot::RwLock;
-use proto::head::Base;
 use proto::time::Mono;
 
 use crate::place::Place;
@@ -28,25 +28,20 @@ pub(crate) struct Known {
     pub(crate) tickets: ArcSwap<TicketKeys>,
     pub(crate) policies: RwLock<Policies>,
     pub(crate) revocations: RwLock<Revocations>,
-    pub(crate) bases: ArcSwap<Vec<Base>>,
+    pub(crate) bases: ArcSwap<Rotation>,
     pub(crate) control: UpTo,
     pub(crate) place: ArcSwap<Place>,
 }
 
 impl Known {
-    pub(crate) fn new(
-        tickets: TicketKeys,
-        policies: Policies,
-        bases: Vec<Base>,
-        revocations_max: u32,
-    ) -> Self {
+    pub(crate) fn new(tickets: TicketKeys, policies: Policies, revocations_max: u32) -> Self {
         Self {
             snapshot: ArcSwap::default(),
             keys: Keys::default(),
             tickets: ArcSwap::from_pointee(tickets),
             policies: RwLock::new(policies),
             revocations: RwLock::new(Revocations::new(revocations_max as usize)),
-            bases: ArcSwap::from_pointee(bases),
+            bases: ArcSwap::default(),
             control: UpTo::default(),
             place: ArcSwap::default(),
         }

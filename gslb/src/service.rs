@@ -99,19 +99,11 @@ impl Service {
     /// When the configuration is wrong, an address cannot be bound, an app's ticket keys cannot be
     /// used, or others could use the copy.
     pub async fn bind(config: Config, parts: Parts) -> anyhow::Result<Self> {
-        config.check()?;
-        ensure!(
-            config.secret.expose().len() >= SECRET_BYTES_MIN,
-            "the secret of node {} has fewer than {SECRET_BYTES_MIN} bytes",
-            config.node
-        );
+        check(&config)?;
         let Parts { clock, meter, health, seed, apps, .. } = parts;
         let listener = TcpListener::bind(config.listen).await;
         let listener = listener.with_context(|| format!("{} cannot be bound", config.listen))?;
-        let collector = match config.collector.enabled {
-            true => Some(bind_collector(&config, &parts.nodes, &clock, &meter).await?),
-            false => None,
-        };
+        let collector = bind_collector(&config, &parts.nodes, &clock, &meter).await?;
         let (collector, collector_addr) = collector.unzip();
 
         let audience = Some(config.audience.clone()).filter(|it| !it.is_empty());
@@ -119,10 +111,7 @@ impl Service {
         let tickets = tickets.context("the apps cannot be used")?;
         let known = Known::new(tickets, Policies::new(&apps), config.revocations_max);
         let known = Arc::new(known);
-        let secret = config.secret.clone();
-        let fetcher = Fetcher::new(&config.auth_url, config.node, secret.clone(), &parts.auth_tls)?;
-        let copy = Copy::new(&config.data, secret);
-        let keeper = Keeper::new(fetcher, copy, Arc::clone(&known), clock.clone(), &meter)?;
+        let keeper = keeper(&config, &parts.auth_tls, &known, &clock, &meter)?;
         let (desk, asked) = nodes::desk();
         let carriers = Carriers::new(&config.place.carriers)?;
         let enter = Answerer::new(
@@ -137,13 +126,7 @@ impl Service {
         let part = health.part("gslb.jwks");
         let mut files = Files::new(apps, audience, Arc::clone(&known), clock.clone(), part, &meter);
         files.look().await?;
-        let mut places = place::Keeper::new(
-            config.place.clone(),
-            Arc::clone(&known),
-            clock.clone(),
-            health.part("gslb.place"),
-            &meter,
-        );
+        let mut places = places(&config, &known, &clock, &health, &meter);
         places.look().await?;
         let found = Found {
             table: Arc::clone(&parts.load_table),
@@ -152,16 +135,9 @@ impl Service {
             health: &health,
             meter: &meter,
         };
+        let bases = Scheduler::new(&config, first_turn(seed), &parts.global_bus, &found);
         let (sync, leading) = reader(&config, seed, &parts.global_bus, found)?;
-        let bases = Scheduler::new(
-            &config,
-            first_turn(seed) as usize,
-            leading.as_ref().map(|(lead, _)| lead.leads()),
-            Arc::clone(&parts.global_bus),
-            Arc::clone(&known),
-            clock.clone(),
-            meter.clone(),
-        );
+        let bases = bases.led(leading.as_ref().map(|(lead, _)| lead.leads()));
         let control = Control {
             bus: parts.global_bus,
             known: Arc::clone(&known),
@@ -184,8 +160,8 @@ impl Service {
             control,
             watch,
             sync,
-            leading,
             bases,
+            leading,
             config,
             meter,
             seed,
@@ -253,6 +229,17 @@ impl Service {
     }
 }
 
+/// Refuses a configuration that cannot work.
+fn check(config: &Config) -> anyhow::Result<()> {
+    config.check()?;
+    ensure!(
+        config.secret.expose().len() >= SECRET_BYTES_MIN,
+        "the secret of node {} has fewer than {SECRET_BYTES_MIN} bytes",
+        config.node
+    );
+    Ok(())
+}
+
 /// Where this process begins to go round.
 fn first_turn(seed: u64) -> u32 {
     u32::try_from(seed::derive(seed, "turns") >> 32).unwrap_or(0)
@@ -275,17 +262,46 @@ fn reader(
     Ok((Sync::new(config, policy, found).moving(mover), Some((lead, teller))))
 }
 
+/// The keeper of the master keys.
+fn keeper(
+    config: &Config,
+    auth_tls: &ClientTls,
+    known: &Arc<Known>,
+    clock: &Clock,
+    meter: &Meter,
+) -> anyhow::Result<Keeper> {
+    let secret = config.secret.clone();
+    let fetcher = Fetcher::new(&config.auth_url, config.node, secret.clone(), auth_tls)?;
+    let copy = Copy::new(&config.data, secret);
+    Keeper::new(fetcher, copy, Arc::clone(known), clock.clone(), meter)
+}
+
+/// The keeper of the table of addresses.
+fn places(
+    config: &Config,
+    known: &Arc<Known>,
+    clock: &Clock,
+    health: &Health,
+    meter: &Meter,
+) -> place::Keeper {
+    let (known, part) = (Arc::clone(known), health.part("gslb.place"));
+    place::Keeper::new(config.place.clone(), known, clock.clone(), part, meter)
+}
+
 async fn bind_collector(
     config: &Config,
     nodes: &[NodeSecret],
     clock: &Clock,
     meter: &Meter,
-) -> anyhow::Result<(Collector, SocketAddr)> {
+) -> anyhow::Result<Option<(Collector, SocketAddr)>> {
+    if !config.collector.enabled {
+        return Ok(None);
+    }
     let listen = config.collector.listen;
     let socket = UdpSocket::bind(listen).await;
     let socket = socket.with_context(|| format!("{listen} cannot be bound for datagrams"))?;
     let addr = socket.local_addr()?;
     let settings = &config.collector;
     let collector = Collector::new(socket, settings, nodes, config.fleet(), clock.clone(), meter);
-    Ok((collector?, addr))
+    Ok(Some((collector?, addr)))
 }

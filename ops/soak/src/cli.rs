@@ -35,6 +35,8 @@ pub(crate) enum Run {
     Churn,
     /// Every connection is cut at once: 1,000 viewers, 10 times
     Storm,
+    /// One of two segment bases turns slow: 2,000 pollers
+    Bases,
     /// Hostile bytes for decoders and a live link: 10 minutes
     Fuzz,
     /// Whether the time of refusing a token tells of its MAC: 2 million tokens of each kind
@@ -55,14 +57,23 @@ pub(crate) enum Size {
 impl Args {
     /// What to run, in turn.
     pub(crate) fn runs(&self) -> &[Run] {
-        const ALL: &[Run] =
-            &[Run::Sim, Run::Crowd, Run::Churn, Run::Storm, Run::Fuzz, Run::Timing, Run::Drills];
+        const ALL: &[Run] = &[
+            Run::Sim,
+            Run::Crowd,
+            Run::Churn,
+            Run::Storm,
+            Run::Bases,
+            Run::Fuzz,
+            Run::Timing,
+            Run::Drills,
+        ];
         match self.run {
             Run::All => ALL,
             Run::Sim
             | Run::Crowd
             | Run::Churn
             | Run::Storm
+            | Run::Bases
             | Run::Fuzz
             | Run::Timing
             | Run::Drills => std::slice::from_ref(&self.run),
@@ -84,6 +95,7 @@ impl Run {
             Self::Crowd => "crowd",
             Self::Churn => "churn",
             Self::Storm => "storm",
+            Self::Bases => "bases",
             Self::Fuzz => "fuzz",
             Self::Timing => "timing",
             Self::Drills => "drills",

@@ -2,6 +2,7 @@
 //!
 //! Every run also exists in a size of a few seconds, for the gate.
 
+mod bases;
 mod churn;
 mod cli;
 mod crowd;
@@ -77,6 +78,7 @@ async fn act(run: Run, size: Size, line: &mut Line) -> anyhow::Result<()> {
         Run::Crowd => crowd::run(size, line).await,
         Run::Churn => churn::run(size, line).await,
         Run::Storm => storm::run(size, line).await,
+        Run::Bases => bases::run(size, line).await,
         Run::Fuzz => fuzz::run(size, line).await,
         Run::Timing => timing::run(size, line).await,
         Run::All | Run::Drills => Ok(()),

@@ -9,6 +9,7 @@ use proto::decode::DecodeError;
 use proto::envelope::{AcceptedBatch, LinkGauges, ReplyBatch, RoomBatch, UplinkBatch};
 use proto::frame::{Downlink, Uplink};
 use proto::load::{LoadReport, RegionLoads};
+use proto::quality::BaseGauges;
 use proto::segment::Segment;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -41,7 +42,7 @@ macro_rules! decoders {
 }
 
 decoders! {
-    Uplink Downlink UplinkBatch ReplyBatch AcceptedBatch RoomBatch LinkGauges LoadReport
+    Uplink Downlink UplinkBatch ReplyBatch AcceptedBatch RoomBatch LinkGauges BaseGauges LoadReport
     RegionLoads Segment
 }
 
