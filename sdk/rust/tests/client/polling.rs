@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use kit::clock::Clock;
 use proto::address::Transport;
 use proto::close::CloseCode;
+use proto::enter::Class;
 use proto::frame::{Ack, Downlink, Outcome, Path, Refused, Uplink};
 use proto::head::{Base, GenInfo, Head};
 use proto::id::{Gen, ItemId, SlotNo};
@@ -19,7 +20,7 @@ use crate::link::{Link, SERVER_MS, STEP};
 use crate::rooms::{
     GEN, INTERVAL_MS, gift, head, head_of, item, repeat, room, segment, segment_of,
 };
-use crate::site::Site;
+use crate::site::{FULL_MS, Site};
 use crate::viewer::{Viewer, file, options};
 
 /// How far a wrong clock is ahead.
@@ -232,8 +233,16 @@ async fn bases_move_when_a_segment_says_so() {
 async fn a_full_system_is_read_by_segments_until_there_is_room() {
     let site = polled(&head(1)).await;
     site.put_segment(&segment(1, vec![item(1)]));
-    let mut viewer = Viewer::start(options(&site, Path::Auto));
-    viewer.until(|it| matches!(it, Event::ReadOnly { .. }).then_some(())).await;
+    let mut options = options(&site, Path::Auto);
+    options.class = Class::Browser;
+    let mut viewer = Viewer::start(options);
+    let read_only = |it: &Event| match it {
+        Event::ReadOnly { retry_in } => Some(*retry_in),
+        _ => None,
+    };
+    let retry_in = viewer.until(read_only).await;
+    assert!(retry_in >= Duration::from_millis(FULL_MS.into()), "{retry_in:?}");
+    assert_eq!(site.entered()[0].client.class, Class::Browser);
     assert_eq!(viewer.shown(1).await, [1]);
 
     let link = Link::bind(Transport::Tcp, None).await;

@@ -25,6 +25,9 @@ use tokio_util::sync::CancellationToken;
 use crate::link::SERVER_MS;
 use crate::rooms::room;
 
+/// When `enter` wants to be asked again while it has no address.
+pub(crate) const FULL_MS: u32 = 200;
+
 /// The server.
 pub(crate) struct Site {
     pub(crate) addr: SocketAddr,
@@ -155,7 +158,7 @@ async fn enter(State(shared): State<Arc<Shared>>, Json(request): Json<EnterReque
         delivery: vec![Delivery::Push],
         segments: content.bases.clone(),
         retry: Retry { base_ms: 20, max_ms: 100, factor: 2.0, jitter: 1.0 },
-        retry_after_ms: 0,
+        retry_after_ms: if content.addresses.is_empty() { FULL_MS } else { 0 },
     })
     .into_response()
 }
