@@ -44,16 +44,11 @@ mod tests {
 
     #[test]
     fn a_carrier_is_called_by_the_name_that_the_configuration_gives_it() {
-        let config = load(
-            "[[gslb.place.carriers]]\nnumber = 5\nname = 'softbank'\nasns = [17676]\n\
-             [[link.listeners]]\nlisten = '127.0.0.1:1'\ntransport = 'tls'\ncarrier = 'softbank'\n\
-             [[link.listeners]]\nlisten = '127.0.0.1:2'\ntransport = 'tls'\ncarrier = 'kr'\n\
-             [[link.listeners]]\nlisten = '127.0.0.1:3'\ntransport = 'tls'\ncarrier = 'telecom'\n\
-             [[link.listeners]]\nlisten = '127.0.0.1:4'\ntransport = 'tls'\ncarrier = 'c15'\n\
-             [[gslb.policy.lines]]\nmachine_room = 'a'\ncarrier = 'softbank'\n",
-        );
+        let names = "[[gslb.place.carriers]]\nnumber = 5\nname = 'softbank'\nasns = [17676]\n";
+        let listeners = ["softbank", "kr", "telecom", "c15"].map(listener).concat();
+        let line = "[[gslb.policy.lines]]\nmachine_room = 'a'\ncarrier = 'softbank'\n";
 
-        let config = config.unwrap();
+        let config = load(&[names, &listeners, line].concat()).unwrap();
 
         let listeners: Vec<Carrier> = config.link.listeners.iter().map(|it| it.carrier).collect();
         assert_eq!(listeners, [Carrier::C5, Carrier::C6, Carrier::Telecom, Carrier::C15]);
@@ -62,9 +57,16 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_refused_with_its_place() {
-        let refused = load("[[link.listeners]]\ncarrier = 'softbank'\n").unwrap_err();
+        let refused = load(&listener("softbank")).unwrap_err();
 
         assert!(refused.contains("link.listeners.0.carrier"), "{refused}");
+    }
+
+    fn listener(carrier: &str) -> String {
+        format!(
+            "[[link.listeners]]\nlisten = '127.0.0.1:1'\ntransport = 'tls'\nhost = 'a'\nport = 1\n\
+             carrier = '{carrier}'\n"
+        )
     }
 
     fn load(text: &str) -> Result<Config, String> {
