@@ -92,6 +92,7 @@ impl Reader {
                 knowledge.start_over();
                 self.next = Offset(0);
                 self.node.counts.control_losses.inc();
+                tracing::warn!(end = end.0, "the bus has lost control");
                 return Err(Trouble::Lost);
             }
             self.asked = Some(asked);
