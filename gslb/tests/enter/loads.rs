@@ -2,10 +2,8 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use futures_util::future::{BoxFuture, ready};
-use gslb::table::{TableError, Value};
+use gslb::table::{Fault, FaultyTable};
 use gslb::{LoadTable, MemoryTable};
 use proto::id::NodeId;
 use proto::load::Load;
@@ -93,49 +91,26 @@ async fn a_gslb_without_a_collector_answers_from_the_table() {
 
 #[tokio::test]
 async fn while_the_table_is_away_answers_go_on_from_the_last_picture() {
-    let table = Arc::new(Fickle::default());
+    let table = FaultyTable::new(MemoryTable::new());
     let mut world = World::start_without_auth(SocketAddr::from(([127, 0, 0, 1], 0)));
     world.table = Arc::clone(&table) as Arc<dyn LoadTable>;
     world.start_auth(world.gslb).await;
     world.start_gslb(|_| {}).await;
     let _link = world.link(2).await;
     world.ready().await;
+    let is_told = async || world.health.warnings().iter().any(|it| it.0 == "gslb.table");
 
-    for _ in 0..2 {
-        table.away.store(true, Ordering::Relaxed);
-        let is_told = async || world.health.warnings().iter().any(|it| it.0 == "gslb.table");
+    for fault in [Fault::Away, Fault::Stale, Fault::Silent] {
+        table.set(fault);
         world.until(is_told).await;
-        assert_eq!(nodes(&world).await, [NodeId(2)]);
+        assert_eq!(nodes(&world).await, [NodeId(2)], "{fault:?}");
 
-        table.away.store(false, Ordering::Relaxed);
+        table.set(Fault::None);
         world.until(async || !is_told().await).await;
-        assert_eq!(nodes(&world).await, [NodeId(2)]);
+        assert_eq!(nodes(&world).await, [NodeId(2)], "{fault:?}");
     }
     assert!(world.count(r#"gslb_table_failures_total{operation="get"}"#) > 0);
     assert!(world.count(r#"gslb_table_failures_total{operation="put"}"#) > 0);
-}
-
-/// A table that can be away.
-#[derive(Debug, Default)]
-struct Fickle {
-    table: MemoryTable,
-    away: AtomicBool,
-}
-
-impl LoadTable for Fickle {
-    fn put(&self, values: Vec<Value>) -> BoxFuture<'_, Result<(), TableError>> {
-        match self.away.load(Ordering::Relaxed) {
-            true => Box::pin(ready(Err(TableError::Away))),
-            false => self.table.put(values),
-        }
-    }
-
-    fn get(&self) -> BoxFuture<'_, Result<Vec<Value>, TableError>> {
-        match self.away.load(Ordering::Relaxed) {
-            true => Box::pin(ready(Err(TableError::Away))),
-            false => self.table.get(),
-        }
-    }
 }
 
 /// The nodes that one viewer is sent to, by number.

@@ -1,0 +1,8 @@
+//! Nodes that stop, drain and are attacked, in a running system: real links, real viewers, real
+//! processes.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod besieged;
+mod process;
+mod site;
+mod stopped;
