@@ -6,9 +6,10 @@
 
 use auth_core::policy::{Policies, access};
 use auth_core::ticket::Ticket;
-use auth_core::token::{Rooms, TTL_S_MAX, cap, flag};
-use proto::id::{AppId, RoomId, ViewerId};
+use auth_core::token::{Claims, Rooms, TTL_S_MAX, cap, flag};
+use proto::id::{AppId, DeviceId, RoomId, ViewerId};
 use proto::policy::{Access, Entry, Policy, SKEW_S_MAX};
+use proto::time::Wall;
 
 use super::refusal::Refusal;
 
@@ -82,6 +83,22 @@ impl Entrant {
         entrant.under(&policy)
     }
 
+    /// What stands in the tokens, but for their address and number.
+    pub(super) fn claims(self, device: Option<DeviceId>, from: Wall) -> Claims {
+        Claims {
+            app: self.app,
+            link: [0; 16],
+            iat_s: u32::try_from(from.unix_s()).unwrap_or(u32::MAX),
+            ttl_s: self.ttl_s,
+            flags: self.flags,
+            caps: self.caps,
+            jti: [0; 16],
+            account: self.account,
+            device,
+            rooms: self.rooms,
+        }
+    }
+
     fn under(mut self, policy: &Policy) -> Result<Self, Refusal> {
         match access(policy, self.flags, self.caps) {
             Access::Send => {}
@@ -111,7 +128,6 @@ mod tests {
     use proto::control::Fact;
     use proto::item::Role;
     use proto::policy::PolicyFact;
-    use proto::time::Wall;
 
     use super::*;
 

@@ -143,7 +143,7 @@ async fn session(
 }
 
 async fn log_in(orders: &Orders, ticket: &str, http: &reqwest::Client) -> anyhow::Result<Raw> {
-    let client = Client { device: None, transports: vec![Transport::Tcp], ip: None };
+    let client = Client { transports: vec![Transport::Tcp], ..Client::default() };
     let request = EnterRequest { ticket: ticket.to_owned(), client, ..EnterRequest::default() };
     let entered = enter(http, &orders.enter_url, &request, LOGIN_MAX).await?;
     let offer = entered.addresses.into_iter().next().context("there is no address")?;
