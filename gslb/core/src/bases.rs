@@ -152,7 +152,8 @@ pub struct Bases {
     entries: BTreeMap<String, Entry>,
     /// What `control` says.
     told: Vec<Base>,
-    judged: Option<Mono>,
+    /// When it is judged next.
+    due: Mono,
     outputs: VecDeque<Output>,
 }
 
@@ -188,7 +189,7 @@ impl Bases {
             is_configured: !configured.is_empty(),
             entries: configured.iter().take(BASES_MAX).map(entry).collect(),
             told: Vec::new(),
-            judged: None,
+            due: Mono(0),
             outputs: VecDeque::new(),
         }
     }
@@ -207,7 +208,7 @@ impl Bases {
             Input::Told(bases) => self.tell(bases),
             Input::Role(role) => {
                 self.role = role;
-                self.judged = None;
+                self.due = now;
             }
         }
         Heard::default()
@@ -215,10 +216,10 @@ impl Bases {
 
     /// Judges, if a second is over since the last time.
     pub fn tick(&mut self, now: Mono) {
-        if self.deadline().is_some_and(|it| now < it) {
+        if now < self.due {
             return;
         }
-        self.judged = Some(now);
+        self.due = now + EVERY;
         self.expire(now);
         if self.role == Role::Leads {
             self.judge(now);
@@ -236,10 +237,10 @@ impl Bases {
         self.outputs.pop_front()
     }
 
-    /// When [`Bases::tick`] has something to do; nothing: at once.
+    /// When [`Bases::tick`] has something to do.
     #[must_use]
-    pub fn deadline(&self) -> Option<Mono> {
-        self.judged.map(|it| it + EVERY)
+    pub const fn deadline(&self) -> Option<Mono> {
+        Some(self.due)
     }
 
     /// Every base with its weight: a hundred times what is configured or announced, when it is
@@ -280,7 +281,9 @@ impl Bases {
             self.entries.insert(base.clone(), Entry::new(weight, percent, self.pace, now));
             self.note(&base, 0, Why::Announced);
             // Whoever waits for the first base waits no longer than it must.
-            self.judged = self.judged.filter(|_| self.entries.len() > 1);
+            if self.entries.len() == 1 {
+                self.due = now;
+            }
         }
         let is_configured = self.is_configured;
         if let Some(entry) = self.entries.get_mut(&base) {
