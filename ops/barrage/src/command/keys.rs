@@ -1,12 +1,14 @@
 //! `barrage keys`: what operators decide while everything runs, and keys and certificates.
 
 mod epochs;
+mod files;
 pub(crate) mod masters;
 pub(crate) mod operator;
 mod policy;
 mod sdk;
 mod sm2;
 mod sm3;
+mod ticket;
 
 use std::process::ExitCode;
 
@@ -14,6 +16,7 @@ use clap::{Args, Subcommand};
 
 use self::sm2::Sm2;
 use self::sm3::Sm3;
+use self::ticket::Ticket;
 
 #[derive(Args, Debug)]
 pub(crate) struct Keys {
@@ -47,6 +50,13 @@ enum KeysCommand {
     Policy(policy::PolicyArgs),
     /// Show or change which SDK versions are served
     Sdk(sdk::SdkArgs),
+    /// Make a key that a business server signs tickets with
+    ///
+    /// Its two ends are files: one to sign with, and one to verify with, as the configuration takes
+    /// it and as a JWK set. Nothing secret is printed, and nothing is overwritten. To change a key
+    /// while tickets come in, add the new one, let the business server sign with it, and take the
+    /// old one out when its last ticket has ended.
+    Ticket(Ticket),
     /// Make SM2 keys and certificates for the national suites
     Sm2(Sm2),
     /// Print the SM3 of local files
@@ -61,6 +71,7 @@ pub(crate) async fn run(args: Keys) -> anyhow::Result<ExitCode> {
         KeysCommand::Masters(args) => masters::run(&args),
         KeysCommand::Policy(args) => policy::run(args).await,
         KeysCommand::Sdk(args) => sdk::run(args).await,
+        KeysCommand::Ticket(args) => args.run(),
         KeysCommand::Sm2(args) => args.run(),
         KeysCommand::Sm3(args) => args.run(),
     }

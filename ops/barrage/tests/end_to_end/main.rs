@@ -22,4 +22,5 @@ mod sessions;
 mod site;
 mod sm2;
 mod terminal;
+mod tickets;
 mod tokens;

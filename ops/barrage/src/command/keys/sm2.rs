@@ -1,18 +1,15 @@
 //! `barrage keys sm2`: certificates for the national suites.
-//!
-//! Files have fixed names inside a folder, keys have mode 600, and nothing is ever overwritten.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use channel::national::certs::{Authority, Key, Life, Names, Request};
 use clap::{Args, Subcommand};
 use kit::clock::Clock;
 
+use super::files::{File, Out, write};
 use crate::cli;
 
 const CA: File = File { name: "ca.pem", mode: 0o644, what: "clients trust it" };
@@ -89,20 +86,6 @@ struct AuthorityDir {
     ca: PathBuf,
 }
 
-#[derive(Args, Debug)]
-struct Out {
-    /// Folder for the files; made if missing
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    out: PathBuf,
-}
-
-/// One kind of file, and what its reader does with it.
-struct File {
-    name: &'static str,
-    mode: u32,
-    what: &'static str,
-}
-
 impl Sm2 {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
@@ -162,34 +145,6 @@ fn authority(dir: &Path) -> anyhow::Result<Authority> {
     let key_pem = String::from_utf8(key_pem.with_context(|| missing(&key))?)
         .context("the authority's key is not text")?;
     Ok(Authority::from_pem(&ca_pem, &key_pem)?)
-}
-
-/// Writes all files or, where one of them is already there, none.
-fn write(dir: &Path, files: &[(File, &str)]) -> anyhow::Result<()> {
-    for (file, _) in files {
-        let path = dir.join(file.name);
-        if path.symlink_metadata().is_ok() {
-            bail!(
-                "{} is already there and nothing was written: move it away, or name another \
-                 folder with --out",
-                path.display()
-            );
-        }
-    }
-    fs::create_dir_all(dir).with_context(|| format!("cannot make the folder {}", dir.display()))?;
-    for (file, text) in files {
-        let path = dir.join(file.name);
-        create(&path, file.mode, text)
-            .with_context(|| format!("cannot write {}", path.display()))?;
-        cli::line(&format!("wrote {}  ({})", path.display(), file.what));
-    }
-    Ok(())
-}
-
-fn create(path: &Path, mode: u32, text: &str) -> std::io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
 }
 
 fn fresh_key() -> anyhow::Result<Key> {
