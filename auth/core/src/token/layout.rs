@@ -88,7 +88,7 @@ impl<'a> Parts<'a> {
         Ok(Self { fixed, names: Reader::new(names).names()?, message, mac })
     }
 
-    /// The field that begins at this byte.
+    /// The field that begins at this byte, as the layout above has it.
     #[inline(always)]
     fn field<const BYTES: usize>(&self, at: usize) -> &'a [u8; BYTES] {
         self.fixed[at..].first_chunk().expect("every field lies before the names")
