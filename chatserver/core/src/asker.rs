@@ -10,6 +10,9 @@ use proto::time::Mono;
 /// takeover of its room adds five.
 pub const LIFE: Duration = Duration::from_secs(60);
 
+/// Items looked at for one that is sent again: half a second's at 8,000 a second, some 50 µs.
+const REDIRECT_TRIES_MAX: usize = 4096;
+
 /// The sender's side of a comment: the same three again are the same comment.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Asker {
@@ -64,6 +67,17 @@ impl Askers {
     /// Who asked for `id`.
     pub fn find(&mut self, id: ItemId) -> Option<&mut Asked> {
         self.asked.get_mut(&id)
+    }
+
+    /// What was asked for by one session of a viewer is told to the next one. Looks at the newest
+    /// first: what is sent again was sent moments ago.
+    pub fn redirect(&mut self, from: Asker, to: Asker) {
+        let asked = |id: &ItemId| self.asked.get(id).is_some_and(|it| it.asker == from);
+        let newest = self.order.iter().rev().take(REDIRECT_TRIES_MAX);
+        let found = newest.map(|(_, id)| *id).find(asked);
+        if let Some(asked) = found.and_then(|id| self.asked.get_mut(&id)) {
+            asked.asker = to;
+        }
     }
 
     /// Who asked for `id`, and forgets it.

@@ -1,6 +1,7 @@
 //! One room: its settings, who may not speak in it, and what its senders did lately.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use proto::control::{RoomFact, RoomSettings};
@@ -16,7 +17,7 @@ use crate::sender::RoomSecret;
 /// How long a silent sender is remembered, if slow mode does not need longer. A record that comes
 /// a second time does so within seconds.
 pub const SENDER_LIFE: Duration = Duration::from_secs(60);
-/// Verdicts remembered for one sender, 40 bytes each. A replay reaches back a few seconds, in which
+/// Verdicts remembered for one sender, 48 bytes each. A replay reaches back a few seconds, in which
 /// the default rate admits about 10.
 pub const VERDICTS_MAX: usize = 32;
 /// Mutes of one room, and bans: about 100 bytes each.
@@ -48,7 +49,18 @@ struct Sender {
     rate: Rate,
     last: Option<Mono>,
     touched: Mono,
-    verdicts: VecDeque<(Asker, Option<Verdict>)>,
+    verdicts: VecDeque<Said>,
+}
+
+/// What was said about one comment.
+#[derive(Debug)]
+struct Said {
+    /// Who asked last.
+    asker: Asker,
+    /// Hash of the comment's text.
+    text: u64,
+    /// None while that is not settled.
+    verdict: Option<Verdict>,
 }
 
 /// What the room says to a comment.
@@ -58,8 +70,13 @@ pub enum Heard {
     Admitted(SenderRef),
     /// It may not.
     Refused(Refusal),
-    /// It came before, and this was said; `None` while that is not settled.
-    Again(Option<Verdict>),
+    /// It came before.
+    Again {
+        /// Who asked last, until now.
+        before: Asker,
+        /// What was said; `None` while that is not settled.
+        said: Option<Verdict>,
+    },
 }
 
 impl Room {
@@ -94,7 +111,8 @@ impl Room {
         sanction(&mut self.bans, viewer, until);
     }
 
-    /// Decides about a comment of `viewer`.
+    /// Decides about a comment of `viewer`. A viewer whose session ended sends again, in the next
+    /// one, what was not answered: the same number and text are the same comment.
     pub fn hear(
         &mut self,
         viewer: &ViewerId,
@@ -102,10 +120,12 @@ impl Room {
         comment: Comment<'_>,
         now: Now,
     ) -> Heard {
-        let sender = self.senders.get(viewer);
-        if let Some(said) = sender.and_then(|it| it.said(asker)) {
-            return Heard::Again(said);
+        let text = hash(comment.text);
+        if let Some(said) = self.senders.get_mut(viewer).and_then(|it| it.said(asker, text)) {
+            let before = std::mem::replace(&mut said.asker, asker);
+            return Heard::Again { before, said: said.verdict };
         }
+        let sender = self.senders.get(viewer);
         let history = History {
             banned_until: self.bans.get(viewer).copied().unwrap_or_default(),
             muted_until: self.mutes.get(viewer).copied().unwrap_or_default(),
@@ -123,11 +143,11 @@ impl Room {
             Ok(()) => {
                 sender.rate.take(refill_ms, now.mono);
                 sender.last = Some(now.mono);
-                sender.remember(asker, None);
+                sender.remember(Said { asker, text, verdict: None });
                 Heard::Admitted(sender.sender_ref)
             }
             Err(refusal) => {
-                sender.remember(asker, Some(drop_as(refusal)));
+                sender.remember(Said { asker, text, verdict: Some(drop_as(refusal)) });
                 Heard::Refused(refusal)
             }
         }
@@ -136,8 +156,8 @@ impl Room {
     /// Remembers the verdict about an admitted comment.
     pub fn settle(&mut self, viewer: &ViewerId, asker: Asker, verdict: Verdict) {
         let said = self.senders.get_mut(viewer).map(|it| &mut it.verdicts);
-        if let Some((_, said)) = said.and_then(|all| all.iter_mut().find(|it| it.0 == asker)) {
-            *said = Some(verdict);
+        if let Some(said) = said.and_then(|all| all.iter_mut().find(|it| it.asker == asker)) {
+            said.verdict = Some(verdict);
         }
     }
 
@@ -211,20 +231,26 @@ impl Sender {
         }
     }
 
-    fn said(&self, asker: Asker) -> Option<Option<Verdict>> {
-        self.verdicts.iter().find(|it| it.0 == asker).map(|it| it.1)
+    fn said(&mut self, asker: Asker, text: u64) -> Option<&mut Said> {
+        let is_same = |it: &Said| it.asker == asker || it.asker.cid == asker.cid && it.text == text;
+        self.verdicts.iter_mut().find(|it| is_same(it))
     }
 
     /// Past [`VERDICTS_MAX`] refusals go first: only a forgotten admission could show an item twice.
-    fn remember(&mut self, asker: Asker, verdict: Option<Verdict>) {
+    fn remember(&mut self, said: Said) {
         if self.verdicts.len() >= VERDICTS_MAX {
-            let refused =
-                |it: &(Asker, Option<Verdict>)| matches!(it.1, Some(Verdict::Drop { .. }));
+            let refused = |it: &Said| matches!(it.verdict, Some(Verdict::Drop { .. }));
             let oldest = self.verdicts.iter().position(refused).unwrap_or(0);
             self.verdicts.remove(oldest);
         }
-        self.verdicts.push_back((asker, verdict));
+        self.verdicts.push_back(said);
     }
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// A refusal as a verdict.

@@ -200,9 +200,15 @@ impl Shard {
                 self.outputs.push_back(Output::Publish(Accepted { app, room, item }));
             }
             Heard::Refused(refusal) => self.reply(asker, Outcome::Verdict(drop_as(refusal))),
-            Heard::Again(Some(verdict)) => self.reply(asker, Outcome::Verdict(verdict)),
-            // The answer to the first one is on its way.
-            Heard::Again(None) => {}
+            Heard::Again { before, said } => {
+                if before != asker {
+                    self.askers.redirect(before, asker);
+                }
+                // Otherwise the answer is on its way, to whoever asked last.
+                if let Some(verdict) = said {
+                    self.reply(asker, Outcome::Verdict(verdict));
+                }
+            }
         }
     }
 

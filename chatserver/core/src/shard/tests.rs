@@ -247,6 +247,29 @@ proptest! {
     }
 }
 
+#[test]
+fn what_is_sent_again_from_the_next_session_is_one_item_and_answered_there() {
+    let mut shard = shard(RoomSettings::default());
+    let again = |session, text: &str| {
+        let entry = UplinkEntry { session: SessionId(session), ..entry("v", 1, text) };
+        Input::Uplink { node: NodeId(8), entry }
+    };
+    let told = |outcome| {
+        let reply = Reply::Ack { session: SessionId(9), cid: Cid(1), outcome };
+        vec![Output::Reply { node: NodeId(8), reply }]
+    };
+    let published = say(&mut shard, "v", 1, "x", 0);
+    let [Output::Publish(accepted)] = &published[..] else { panic!("{published:?}") };
+    let (id, admitted) = (accepted.item.id, Verdict::Admit(accepted.item.id));
+
+    assert_eq!(feed(&mut shard, again(9, "x"), 10), vec![]);
+    assert_eq!(feed(&mut shard, Input::Published(id), 20), told(Outcome::Verdict(admitted)));
+    assert_eq!(feed(&mut shard, again(9, "x"), 30), told(Outcome::Verdict(admitted)));
+
+    let other = feed(&mut shard, again(10, "y"), 40);
+    assert!(matches!(other[..], [Output::Publish(_)]), "a session may count anew: {other:?}");
+}
+
 const LIMITS: Limits = Limits { shard: 5, rooms_max: 3, senders_max: 3, asked_max: 100 };
 
 fn at(ms: u64) -> Now {
