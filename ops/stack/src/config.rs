@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use auth_core::app::App;
-use auth_core::node::NodeSecret;
+use auth_core::node::{NodeRole, NodeSecret};
 use auth_core::secret::Secret;
 use kit::config::ConfigError;
 use link::ListenerConfig;
@@ -197,6 +197,9 @@ impl Config {
         self.link.data = self.data.join("link");
         self.link.control_ms_max = self.link.control_ms_max.max(CONTROL_MS_MIN);
         self.link.secret = self.secret_of(identity::LINK);
+        let is_other = |it: &NodeSecret| it.role == NodeRole::Link && it.node != identity::LINK;
+        // A link that is alone keeps its viewers: nobody else could take them.
+        self.link.siege.enabled &= self.node.iter().any(is_other);
         self.gslb.node = identity::GSLB;
         self.gslb.secret = self.secret_of(identity::GSLB);
         self.gslb.data = self.data.join("gslb");
@@ -224,5 +227,27 @@ fn listener(listen: SocketAddr, transport: Transport) -> ListenerConfig {
         machine_room: String::new(),
         reserve: false,
         binder: link::Binder::Auto,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_that_is_alone_never_counts_as_attacked() {
+        let folder = tempfile::tempdir().unwrap();
+        let identity = Identity::load_or_create(folder.path()).unwrap();
+        let mut alone = Config::demo(folder.path());
+        let mut accompanied = alone.clone();
+        let mut other = identity.nodes().into_iter().find(|it| it.role == NodeRole::Link).unwrap();
+        other.node = proto::id::NodeId(50);
+        accompanied.node.push(other);
+
+        alone.embed(&identity);
+        accompanied.embed(&identity);
+
+        assert!(!alone.link.siege.enabled);
+        assert!(accompanied.link.siege.enabled);
     }
 }
