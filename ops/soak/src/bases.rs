@@ -48,9 +48,9 @@ const COME_MAX: Duration = Duration::from_secs(60);
 /// Between two looks at its share.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Slows down one of two bases of 300 or 2,000 pollers.
+/// Slows down one of two bases of 200 or 2,000 pollers.
 pub(crate) async fn run(size: Size, line: &mut Line) -> anyhow::Result<()> {
-    let pollers = size.pick(300, 2_000);
+    let pollers = size.pick(200, 2_000);
     let (step_ms, quiet_ms) = size.pick((1_000, 10_000), (3_000, 30_000));
     let return_max = size.pick(Duration::from_secs(60), Duration::from_mins(3));
     check_descriptors(pollers * DESCRIPTORS_PER_POLLER)?;
