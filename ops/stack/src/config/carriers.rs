@@ -11,8 +11,8 @@ const NAMES: [&str; 3] = ["gslb", "place", "carriers"];
 /// Puts numbers where names are. What is no such name, or no such list, stays for the reader of
 /// the configuration to refuse.
 pub(super) fn number(dict: &mut Dict) {
-    let networks = find(dict, &NAMES).map(|it| it.deserialize::<Vec<Network>>());
-    let networks = networks.and_then(Result::ok).unwrap_or_default();
+    let networks = find(dict, &NAMES).and_then(|it| it.deserialize::<Vec<Network>>().ok());
+    let networks = networks.unwrap_or_default();
     let Ok(carriers) = Carriers::new(&networks) else { return };
     for list in LISTS {
         let Some(Value::Array(_, entries)) = find(dict, list) else { continue };
