@@ -33,7 +33,7 @@ pub const NODES_MAX: usize = 1 << 15;
 ///
 /// Not for ever: a node whose clock was set back between two starts is heard again after this.
 const MEMORY: Duration = Duration::from_secs(600);
-/// Joined, drained, besieged, expired: more of one node are told only to who listens.
+/// Joined, draining, besieged and expired, once each for every node between two looks.
 const OUTPUTS_PER_NODE: usize = 4;
 
 /// What bounds a fleet.

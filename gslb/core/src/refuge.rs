@@ -3,6 +3,7 @@
 //! They go to reserve addresses of other nodes of their unit: nobody who was not told knows these,
 //! and resume tickets hold there.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -30,7 +31,7 @@ pub struct Move {
     pub node: NodeId,
     /// Over how many milliseconds.
     pub window_ms: u32,
-    /// Where to, the emptiest node first; at most [`MOVE_ADDRESSES_MAX`]. Empty: there is nowhere,
+    /// Where to, nodes of its region first, and the emptiest of these; at most [`MOVE_ADDRESSES_MAX`]. Empty: there is nowhere,
     /// and the sessions stay.
     pub addresses: Vec<Address>,
 }
@@ -70,10 +71,9 @@ fn plan(fleet: &Fleet, node: NodeId) -> Option<Move> {
         .filter(|it| it.unit == besieged.unit && it.node != node)
         .filter(|it| !it.reserve.is_empty() && !it.load.besieged && !it.load.draining)
         .collect();
-    let places = |it: u32, used: u32| it.saturating_sub(used);
     others.sort_by_key(|it| {
-        let free = places(it.load.sessions_max, it.load.sessions);
-        (it.region != besieged.region, std::cmp::Reverse(free), it.node)
+        let free = it.load.sessions_max.saturating_sub(it.load.sessions);
+        (it.region != besieged.region, Reverse(free), it.node)
     });
     let mut addresses = Vec::new();
     let mut logins_per_s = 0;
