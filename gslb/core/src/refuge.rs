@@ -31,8 +31,8 @@ pub struct Move {
     pub node: NodeId,
     /// Over how many milliseconds.
     pub window_ms: u32,
-    /// Where to, nodes of its region first, and the emptiest of these; at most [`MOVE_ADDRESSES_MAX`]. Empty: there is nowhere,
-    /// and the sessions stay.
+    /// Where to, nodes of its region first, and the emptiest of these; at most
+    /// [`MOVE_ADDRESSES_MAX`]. Empty: there is nowhere, and the sessions stay.
     pub addresses: Vec<Address>,
 }
 
