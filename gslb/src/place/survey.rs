@@ -35,7 +35,7 @@ pub struct Finding {
     pub place: Option<Evidence>,
 }
 
-/// What one file says of one range.
+/// What one file says of one range. Neighbours in the file that say the same are one range.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Evidence {
     /// `AS4134`, or `CN-SH`.
