@@ -30,7 +30,6 @@ use crate::line::Line;
 use crate::timing::{ROUNDS, median};
 use certificate::{Certificate, Kind};
 use guests::{ASK_PEER, DONE, LOG_IN, Orders, PREPARE};
-use peer::Peer;
 use site::Site;
 
 pub(crate) use guests::serve;
@@ -48,7 +47,7 @@ pub(crate) fn has(name: &str) -> bool {
 }
 
 /// `handshake.tls.p256`, `handshake.tls.ed25519`, `handshake.tls.rsa2048`, `handshake.national`:
-/// those that begin with `name`. Behind each, with `.cores`, how busy the link was.
+/// those that begin with `name`. Behind each, with `.cores`, how many cores all services had.
 pub(crate) async fn run(name: &str) -> anyhow::Result<Vec<Line>> {
     let mut lines = Vec::new();
     for kind in Kind::ALL.into_iter().filter(|it| it.line().starts_with(name)) {
@@ -60,7 +59,7 @@ pub(crate) async fn run(name: &str) -> anyhow::Result<Vec<Line>> {
 async fn measure(kind: Kind) -> anyhow::Result<[Line; 2]> {
     let clock = Clock::system();
     let certificate = Certificate::make(kind).await?;
-    let mut peer = Peer::start(&certificate, &clock).await?;
+    let peer = peer::start(&certificate, &clock).await?;
     let site = Site::open(&certificate, &clock).await?;
     let peer_addr = peer.as_ref().map(|it| it.addr);
     let orders = Orders { logins: LOGINS, peer: peer_addr, ..site.orders(&certificate)? };
@@ -84,7 +83,7 @@ async fn measure(kind: Kind) -> anyhow::Result<[Line; 2]> {
         rates.push(rate);
         cores.push(round.cores());
 
-        if let Some(peer) = &mut peer {
+        if let Some(peer) = &peer {
             let start = peer.cpu()?;
             guests.tell(ASK_PEER).await?;
             guests.expect(DONE).await?;
