@@ -19,6 +19,9 @@ use super::{Answerer, Refusal};
 /// Bytes of a question with the longest ticket.
 const QUESTION_BYTES_MAX: usize = TICKET_BYTES_MAX + 512;
 
+/// Bytes of usual offers.
+const OFFERS_BYTES: usize = 1024;
+
 /// The questions of one batch.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -39,27 +42,14 @@ impl Answerer {
         self.config.batch_max as usize * QUESTION_BYTES_MAX
     }
 
-    /// Writes the answers to a batch, a [`BatchResponse`](proto::enter::BatchResponse) as JSON,
-    /// behind what `answer` holds.
-    ///
-    /// # Errors
-    /// [`Refusal`] of the batch as a whole; then nothing was written.
-    pub fn answer_batch(
-        &self,
-        question: &super::Question<'_>,
-        now: Wall,
-        answer: &mut Vec<u8>,
-    ) -> Result<(), Refusal> {
-        let business = self.business(question.api_key)?;
-        self.answer_all(question.body, question.from, business, now, answer)
-    }
-
     /// Who shows this API key; without one nobody may ask for many.
     pub(super) fn business(&self, api_key: Option<&str>) -> Result<Business, Refusal> {
         let api_key = api_key.ok_or(Refusal::ApiKeyMissing)?;
         self.admission.business(api_key).ok_or(Refusal::ApiKey)
     }
 
+    /// Writes the answers to a batch, a [`BatchResponse`](proto::enter::BatchResponse) as JSON,
+    /// behind what `answer` holds. After a refusal of the batch as a whole nothing is written.
     pub(super) fn answer_all(
         &self,
         body: &[u8],
@@ -74,6 +64,7 @@ impl Answerer {
         if count > max as usize {
             return Err(Refusal::BatchTooLong { questions: count, max });
         }
+        answer.reserve(count * OFFERS_BYTES);
         render::put_server(Form::Json, now, answer);
         // They are viewers of anywhere.
         self.written.common_json(self.known.bases.load().next(""), answer);

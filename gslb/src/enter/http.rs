@@ -94,7 +94,7 @@ async fn ask_for_many(
         return enter.refuse(&Refusal::TooLarge);
     };
     let from = peer::address(peer, &headers, enter.config.trusted_hops);
-    let mut answer = Vec::with_capacity(ANSWER_BYTES);
+    let mut answer = Vec::new();
     match enter.answer_all(&body, from, business, enter.clock.wall(), &mut answer) {
         Ok(()) => answered(JSON, answer),
         Err(refusal) => enter.refuse(&refusal),
