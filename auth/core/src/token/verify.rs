@@ -266,24 +266,14 @@ pub fn verify_with<K: KeySource, T>(
     now: Wall,
     take: impl FnOnce(Verified<'_>) -> T,
 ) -> Result<T, TokenRefusal> {
-    if text.len() <= SHORT_TEXT_BYTES_MAX {
-        let mut room = [[0; BLOCK_BYTES]; SHORT_BLOCKS];
-        verify_in(&mut room, text, scope, replays, now, take)
+    let (mut short, mut long);
+    let room: &mut [[u8; BLOCK_BYTES]] = if text.len() <= SHORT_TEXT_BYTES_MAX {
+        short = [[0; BLOCK_BYTES]; SHORT_BLOCKS];
+        &mut short
     } else {
-        let mut room = [[0; BLOCK_BYTES]; LONG_BLOCKS];
-        verify_in(&mut room, text, scope, replays, now, take)
-    }
-}
-
-#[inline]
-fn verify_in<K: KeySource, T>(
-    room: &mut [[u8; BLOCK_BYTES]],
-    text: &str,
-    scope: &Scope<'_, K>,
-    replays: &mut Replays,
-    now: Wall,
-    take: impl FnOnce(Verified<'_>) -> T,
-) -> Result<T, TokenRefusal> {
+        long = [[0; BLOCK_BYTES]; LONG_BLOCKS];
+        &mut long
+    };
     let mut mac = [0; MAC_BYTES];
     let token = Parts::read(text, room, &mut mac)?;
     check(&token, scope, replays, now)?;
