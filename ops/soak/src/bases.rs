@@ -45,20 +45,27 @@ const UNEVEN_PERCENT_MAX: u64 = 15;
 const COUNTED: Duration = Duration::from_secs(1);
 /// All pollers ask within this time.
 const COME_MAX: Duration = Duration::from_secs(60);
+/// Clients ask so long after the end of a slot, before they are spread.
+const SETTLE_MS: u32 = 300;
 /// Between two looks at its share.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Slows down one of two bases of 200 or 2,000 pollers.
 pub(crate) async fn run(size: Size, line: &mut Line) -> anyhow::Result<()> {
     let pollers = size.pick(200, 2_000);
+    // A thousand questions a second are what two cores serve beside everything else.
+    let interval_ms = size.pick(1_000, 2_000);
     let (step_ms, quiet_ms) = size.pick((1_000, 10_000), (3_000, 30_000));
     let return_max = size.pick(Duration::from_secs(60), Duration::from_mins(3));
     check_descriptors(pollers * DESCRIPTORS_PER_POLLER)?;
     let folder = tempfile::tempdir()?;
     let clock = Clock::system();
     let gates = [Gate::open(clock.clone()).await?, Gate::open(clock).await?];
-    let settings = RoomSettings { hot_sessions: 10, cold_sessions: 5, ..stage::settings() };
+    let settings =
+        RoomSettings { hot_sessions: 10, cold_sessions: 5, interval_ms, ..stage::settings() };
     let stage = Stage::open(folder.path(), line.seed(), &settings, |config| {
+        // Questions come evenly, so that those of one second can be compared with another's.
+        config.broadcaster.spread_ms = interval_ms - SETTLE_MS;
         (config.gslb.bases.step_ms, config.gslb.bases.quiet_ms) = (step_ms, quiet_ms);
         config.gslb.segments.resize_with(gates.len(), Default::default);
         for (segments, gate) in config.gslb.segments.iter_mut().zip(&gates) {
@@ -68,7 +75,8 @@ pub(crate) async fn run(size: Size, line: &mut Line) -> anyhow::Result<()> {
     let stage = stage.await?;
     let origin: SocketAddr = stage.addrs.origin.trim_start_matches("http://").parse()?;
     gates.iter().for_each(|it| it.lead_to(origin));
-    let run = Bases { stage, gates, pollers };
+    let asks = pollers as u64 * 1_000 / u64::from(interval_ms);
+    let run = Bases { stage, gates, pollers, asks };
 
     let readers = run.bring_in()?;
     run.settle().await?;
@@ -94,6 +102,8 @@ struct Bases {
     stage: Stage,
     gates: [Gate; 2],
     pollers: usize,
+    /// Questions a second, when everybody is in.
+    asks: u64,
 }
 
 /// Segments asked for within [`COUNTED`], by base.
@@ -127,7 +137,7 @@ impl Bases {
         Ok(readers)
     }
 
-    /// Waits until the room is hot and everybody asks once a second.
+    /// Waits until the room is hot and everybody asks once a slot.
     async fn settle(&self) -> anyhow::Result<()> {
         let clock = &self.stage.clock;
         let start = clock.mono();
@@ -136,11 +146,11 @@ impl Bases {
             let is_hot = self.stage.head().await?.heat == Heat::Hot;
             let asked: u64 = counted.full.iter().chain(&counted.lite).sum();
             let waited = clock.mono().since(start);
-            if is_hot && asked >= self.pollers as u64 * 9 / 10 {
+            if is_hot && asked >= self.asks * 9 / 10 {
                 progress(&format!("  all ask after {} ms", waited.as_millis()));
                 return Ok(());
             }
-            anyhow::ensure!(waited < COME_MAX, "{asked} of {} ask, {counted:?}", self.pollers);
+            anyhow::ensure!(waited < COME_MAX, "{asked} of {} ask, {counted:?}", self.asks);
         }
     }
 
