@@ -46,6 +46,7 @@ pub(crate) struct Refused {
     malformed: IntCounter,
     epoch: IntCounter,
     skipped: IntCounter,
+    lost: IntCounter,
 }
 
 /// Why it is not known whether everything was read.
@@ -55,12 +56,19 @@ enum Trouble {
     Read(#[from] ReadError),
     #[error("the bus does not answer, or control is not read to its end")]
     Late,
+    #[error("the bus has lost control: it is read again from its beginning")]
+    Lost,
 }
 
 impl Refused {
     pub(crate) fn new(meter: &Meter) -> Self {
         let count = |kind| meter.counter(list::GSLB_FACTS_REFUSED_TOTAL, &[kind]);
-        Self { malformed: count("malformed"), epoch: count("epoch"), skipped: count("skipped") }
+        Self {
+            malformed: count("malformed"),
+            epoch: count("epoch"),
+            skipped: count("skipped"),
+            lost: count("lost"),
+        }
     }
 }
 
@@ -79,11 +87,15 @@ impl Control {
         }
     }
 
+    /// Reads from the oldest fact on, until the bus has lost what was read.
     async fn follow(&self) {
         let (tail, next) = self.open().await;
         let next = watch::Sender::new(next);
         let behind = next.subscribe();
-        tokio::join!(self.read(tail, next), self.confirm(behind));
+        tokio::select! {
+            () = self.read(tail, next) => {}
+            () = self.confirm(behind) => {}
+        }
     }
 
     /// Tries until the bus is there.
@@ -124,7 +136,7 @@ impl Control {
         }
     }
 
-    /// Finds out, again and again, up to when everything is known.
+    /// Finds out, again and again, up to when everything is known, until the bus has lost it.
     async fn confirm(&self, mut next: watch::Receiver<Offset>) {
         loop {
             let asked = self.clock.mono();
@@ -134,7 +146,15 @@ impl Control {
                     self.known.control.confirm(asked);
                     self.health.ok();
                 }
-                Err(trouble) => self.health.fail(trouble.to_string()),
+                Err(trouble) => {
+                    self.health.fail(trouble.to_string());
+                    if matches!(trouble, Trouble::Lost) {
+                        tracing::warn!("the bus has lost control");
+                        self.refused.lost.inc();
+                        self.known.control.forget();
+                        return;
+                    }
+                }
             }
             self.clock.sleep(CONFIRM).await;
         }
@@ -142,7 +162,11 @@ impl Control {
 
     /// Waits until everything was read that is on `control` now.
     async fn catch_up(&self, next: &mut watch::Receiver<Offset>) -> Result<(), Trouble> {
+        let read = *next.borrow();
         let end = self.bus.locate(topic::control(), PARTITION, At::End).await?;
+        if end < read {
+            return Err(Trouble::Lost);
+        }
         // The sender lives as long as the reading, which goes on beside this for ever.
         next.wait_for(|it| *it >= end).await.map_err(|_| Trouble::Late)?;
         Ok(())

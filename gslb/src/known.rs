@@ -59,6 +59,11 @@ impl UpTo {
         self.0.fetch_max(at.0.max(1), Ordering::Relaxed);
     }
 
+    /// Nothing is known any more.
+    pub(crate) fn forget(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
     /// How long ago that moment is; nothing before the first.
     pub(crate) fn age(&self, now: Mono) -> Option<Duration> {
         match self.0.load(Ordering::Relaxed) {

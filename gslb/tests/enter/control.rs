@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use auth_core::revocation::Revocations;
 use auth_core::token::TokenRefusal;
-use bus::Fault;
+use bus::{Bus as _, Fault, Limits, MemoryBus, PartitionNo, Publish, topic};
 use proto::control::Fact;
 use proto::enter::EnterRequest;
 use proto::id::{RoomId, ViewerId};
@@ -60,6 +60,30 @@ async fn whoever_is_cut_off_for_long_lets_nobody_in_until_it_has_caught_up() {
         world.until(async || world.ask(&request).await.status() == 200).await;
         world.until(async || world.health.failures().is_empty()).await;
     }
+}
+
+#[tokio::test]
+async fn a_bus_that_lost_control_is_read_from_its_beginning() {
+    let world = World::start().await;
+    let _link = world.link(2).await;
+    world.ready().await;
+    let before = ticket_with("viewer", |it| it.iat -= 10);
+    assert_eq!(world.enter(&before).await.addresses.len(), 2);
+
+    let empty = MemoryBus::new(world.clock.clone(), Limits::default());
+    let (room, viewer) = (RoomId::parse("lobby").unwrap(), ViewerId::parse("viewer").unwrap());
+    let kick = Fact::Kick { app: APP, room, viewer, not_before: world.clock.wall() };
+    let (topic, key, value) = (topic::control(), kick.key().into(), kick.encode().into());
+    let partition = PartitionNo(0);
+    let record = Publish { topic, partition, term: None, key: Some(key), value };
+    empty.publish(vec![record]).await[0].unwrap();
+    world.cut.replace(empty);
+
+    let request = EnterRequest { ticket: before, ..EnterRequest::default() };
+    world.until(async || world.ask(&request).await.status() == 403).await;
+    check(world.ask(&request).await, 403, "kicked").await;
+    assert_eq!(world.count(r#"gslb_facts_refused_total{kind="lost"}"#), 1);
+    assert_eq!(world.enter(&ticket("other")).await.addresses.len(), 2);
 }
 
 #[tokio::test]

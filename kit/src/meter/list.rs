@@ -80,7 +80,7 @@ metrics! {
     GSLB_PLACE_LOADS_TOTAL = Counter "gslb_place_loads_total" ["outcome"] "Tables made of the files of addresses: taken; and files refused, where the table from before stays.";
     GSLB_PLACE_RANGES = Gauge "gslb_place_ranges" ["family"] "Ranges of addresses that are told apart: ipv4, ipv6.";
     GSLB_VIEWERS_TOTAL = Counter "gslb_viewers_total" ["carrier"] "Viewers for whom addresses were looked for, by the carrier whose network they are on.";
-    GSLB_FACTS_REFUSED_TOTAL = Counter "gslb_facts_refused_total" ["kind"] "Facts on control that were not taken: malformed, epoch, skipped.";
+    GSLB_FACTS_REFUSED_TOTAL = Counter "gslb_facts_refused_total" ["kind"] "Facts on control that were not taken: malformed, epoch, skipped; lost: times that the bus came back without what had been read.";
     GSLB_BASE_VOTES_TOTAL = Counter "gslb_base_votes_total" ["vote"] "Viewers' votes on segment bases, as links sum them up: good, bad; unknown: no such base here.";
     GSLB_BASE_PERCENT = Gauge "gslb_base_percent" ["base"] "Share of its weight that a segment base gets: 100 when it is well, 1 when it is drained, 0 when it is gone.";
     GSLB_BASE_MOVES_TOTAL = Counter "gslb_base_moves_total" ["base", "why"] "Changes of that share: reports, store, least_bad, well, quiet, announced, silent.";

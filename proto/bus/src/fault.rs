@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::{At, Bus, Offset, PartitionNo, Publish, PublishError, ReadError, Record, Topic};
@@ -30,7 +31,7 @@ pub enum Fault {
 /// The wrapper. Clones of the `Arc` share the switch.
 #[derive(Debug)]
 pub struct FaultyBus {
-    bus: Arc<dyn Bus>,
+    bus: Mutex<Arc<dyn Bus>>,
     fault: watch::Sender<Fault>,
 }
 
@@ -38,7 +39,12 @@ impl FaultyBus {
     /// Around `bus`, working.
     #[must_use]
     pub fn new(bus: Arc<dyn Bus>) -> Arc<Self> {
-        Arc::new(Self { bus, fault: watch::Sender::default() })
+        Arc::new(Self { bus: Mutex::new(bus), fault: watch::Sender::default() })
+    }
+
+    /// Puts another bus in the place of this one, which comes back without what it held.
+    pub fn replace(&self, bus: Arc<dyn Bus>) {
+        *self.bus.lock() = bus;
     }
 
     /// Breaks it, or mends it with [`Fault::None`]. Calls in progress are concerned too.
@@ -52,13 +58,17 @@ impl FaultyBus {
             Fault::Busy => vec![Err(PublishError::Busy); count],
             Fault::Away => vec![Err(PublishError::Away); count],
             Fault::Lossy => vec![Ok(Offset(0)); count],
-            Fault::None | Fault::Silent | Fault::Slow(_) => self.bus.publish(records).await,
+            Fault::None | Fault::Silent | Fault::Slow(_) => self.now().publish(records).await,
         }
     }
 
-    async fn ask<'a, T>(
-        &'a self,
-        call: impl Fn() -> BoxFuture<'a, Result<T, ReadError>>,
+    fn now(&self) -> Arc<dyn Bus> {
+        Arc::clone(&self.bus.lock())
+    }
+
+    async fn ask<T>(
+        &self,
+        call: impl Fn(Arc<dyn Bus>) -> BoxFuture<'static, Result<T, ReadError>>,
     ) -> Result<T, ReadError> {
         let mut fault = self.fault.subscribe();
         loop {
@@ -66,7 +76,7 @@ impl FaultyBus {
                 return Err(ReadError::Away);
             }
             tokio::select! {
-                answer = call() => return answer,
+                answer = call(self.now()) => return answer,
                 _ = fault.changed() => {}
             }
         }
@@ -97,8 +107,11 @@ impl Bus for FaultyBus {
         records_max: usize,
         wait: Duration,
     ) -> BoxFuture<'_, Result<Vec<Record>, ReadError>> {
-        let call = move || self.bus.read(topic.clone(), partition, from, records_max, wait);
-        self.ask(call).boxed()
+        self.ask(move |bus| {
+            let topic = topic.clone();
+            async move { bus.read(topic, partition, from, records_max, wait).await }.boxed()
+        })
+        .boxed()
     }
 
     fn locate(
@@ -107,7 +120,11 @@ impl Bus for FaultyBus {
         partition: PartitionNo,
         at: At,
     ) -> BoxFuture<'_, Result<Offset, ReadError>> {
-        self.ask(move || self.bus.locate(topic.clone(), partition, at.clone())).boxed()
+        self.ask(move |bus| {
+            let (topic, at) = (topic.clone(), at.clone());
+            async move { bus.locate(topic, partition, at).await }.boxed()
+        })
+        .boxed()
     }
 
     fn commit(
@@ -117,8 +134,11 @@ impl Bus for FaultyBus {
         partition: PartitionNo,
         next: Offset,
     ) -> BoxFuture<'_, Result<(), ReadError>> {
-        let call = move || self.bus.commit(Arc::clone(&group), topic.clone(), partition, next);
-        self.ask(call).boxed()
+        self.ask(move |bus| {
+            let (group, topic) = (Arc::clone(&group), topic.clone());
+            async move { bus.commit(group, topic, partition, next).await }.boxed()
+        })
+        .boxed()
     }
 }
 
