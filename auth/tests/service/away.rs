@@ -41,7 +41,7 @@ async fn with_both_services_away_logins_go_on_to_the_horizon_and_an_alarm_comes_
         token = place.token(&keyring, &two);
         assert_eq!(place.login(&token).await, None, "{} s before", place.horizon_s());
         if place.health.warnings().iter().any(|it| it.0 == PART) {
-            warned_at_s = warned_at_s.or(Some(place.horizon_s()));
+            warned_at_s = warned_at_s.or_else(|| Some(place.horizon_s()));
         }
         let before_s = place.horizon_s();
         two.clock.step(i64::from(T) * 1000 / 4);
