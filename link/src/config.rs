@@ -55,8 +55,8 @@ pub struct Config {
     /// and 5 KiB without, and one descriptor.
     pub sessions_max: u32,
     /// Logins a second that this node says it can do: gslbs send no more viewers. 0 says nothing,
-    /// and they take `sessions_max` for it. One core does some 2,000 with TLS, and a process with
-    /// more cores about as many more for each.
+    /// and they take `sessions_max` for it. One core does 2,000 to 3,000 with TLS, and a process
+    /// with more cores about as many more for each.
     pub handshakes_per_s_max: u32,
     /// Connections before login; beyond, they are closed at once. One costs at most 16 KiB.
     pub handshakes_max: u32,
@@ -131,7 +131,8 @@ pub struct ListenerConfig {
     /// Port that clients use; 0 is the one it listens on.
     #[serde(default)]
     pub port: u16,
-    /// Whose network the address is on.
+    /// Whose network the address is on: `bgp`, `telecom`, `unicom`, `mobile`, `c4` to `c15`, or
+    /// a name from `[gslb.place]`, such as `softbank`.
     #[serde(default)]
     pub carrier: Carrier,
     /// Machine room, for people and for spreading.
