@@ -85,6 +85,7 @@ fn what_cannot_be_used_is_skipped_and_told() {
     assert_eq!(skipped(with(&ec(), "kid", json!(5))), Unusable::Malformed);
     assert_eq!(skipped(with(&ec(), "y", Value::Null)), Unusable::Malformed);
     assert_eq!(skipped(with(&ec(), "x", json!("AAAA"))), Unusable::Malformed);
+    assert_eq!(skipped(with(&ec(), "x", ec()["y"].clone())), Unusable::Malformed);
     assert_eq!(skipped(with(&ed(), "x", json!("=="))), Unusable::Malformed);
     assert_eq!(skipped(with(&oct(), "k", Value::Null)), Unusable::Malformed);
 }

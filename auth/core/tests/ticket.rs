@@ -210,11 +210,34 @@ fn what_is_critical_and_not_understood_is_refused() {
         r#"{"alg":"HS256","b64":false}"#,
         r#"{"alg":"HS256","crit":[]}"#,
         r#"{"alg":"HS256","crit":"b64"}"#,
+        r#"{"alg":"HS256","crit":["b64"],"b64":true}"#,
+        r#"{"alg":"HS256","b64":null}"#,
     ] {
         let refused = verify_at(&hs256(header, SHARED), NOW_S);
 
         assert_eq!(refused, Err(TicketRefusal::Malformed), "{header}");
     }
+}
+
+/// Whoever has no key learns nothing of the claims but what is wrong with their app.
+#[test]
+fn damaged_claims_are_told_after_the_signature() {
+    let header = r#"{"alg":"HS256"}"#;
+    let guess = "another secret that is 32 bytes or longer";
+    let check = |header, payload, secret| {
+        let text = hs256_of(header, payload, secret);
+        verify_at(&text, NOW_S).unwrap_err()
+    };
+
+    for damaged in [r#"{"app":1}"#, r#"{"app":1,"sub":5,"iat":1,"exp":2}"#] {
+        assert_eq!(check(header, damaged, guess), TicketRefusal::WrongSignature, "{damaged}");
+        assert_eq!(check(header, damaged, SHARED), TicketRefusal::Malformed, "{damaged}");
+        let other = r#"{"alg":"EdDSA"}"#;
+        assert_eq!(check(other, damaged, SHARED), TicketRefusal::WrongAlg, "{damaged}");
+    }
+    let foreign = check(header, r#"{"app":2}"#, SHARED);
+    assert_eq!(foreign, TicketRefusal::UnknownApp { app: AppId(2) });
+    assert_eq!(check(header, r#"{"sub":"a"}"#, guess), TicketRefusal::Malformed);
 }
 
 #[test]
@@ -358,7 +381,10 @@ fn signer(kid: &str, alg: TicketAlg, private: &str) -> Signer {
 
 /// A ticket with any header, signed as HS256.
 fn hs256(header: &str, secret: &str) -> String {
-    let payload = serde_json::to_vec(&claims()).unwrap();
+    hs256_of(header, &serde_json::to_string(&claims()).unwrap(), secret)
+}
+
+fn hs256_of(header: &str, payload: &str, secret: &str) -> String {
     let message = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(payload));
     let mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
     let mac = mac.chain_update(&message).finalize().into_bytes();

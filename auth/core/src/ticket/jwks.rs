@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jsonwebtoken::DecodingKey;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -176,27 +175,25 @@ fn key(jwk: Value) -> Result<(String, PinnedKey), Unusable> {
     if jwk.alg.as_deref().is_some_and(|it| !names.contains(&it)) {
         return Err(Unusable::Alg);
     }
-    let key = match alg {
-        TicketAlg::EdDsa => DecodingKey::from_ed_der(&coordinate(jwk.x)?),
-        // An uncompressed point (SEC 1 2.3.3). One that is not on the curve verifies nothing.
-        TicketAlg::Es256 => DecodingKey::from_ec_der(
-            &[&[4], &coordinate(jwk.x)?[..], &coordinate(jwk.y)?[..]].concat(),
-        ),
+    let bytes = match alg {
+        TicketAlg::EdDsa => coordinate(jwk.x)?.to_vec(),
+        TicketAlg::Es256 => [&[4], &coordinate(jwk.x)?[..], &coordinate(jwk.y)?[..]].concat(),
         TicketAlg::Hs256 => secret(jwk.k)?,
     };
-    Ok((jwk.kid.unwrap_or_default(), PinnedKey::new(alg, key)))
+    let key = PinnedKey::new(alg, &bytes).map_err(|_| Unusable::Malformed)?;
+    Ok((jwk.kid.unwrap_or_default(), key))
 }
 
 fn coordinate(text: Option<String>) -> Result<[u8; COORDINATE_BYTES], Unusable> {
     decode(text)?.try_into().map_err(|_| Unusable::Malformed)
 }
 
-fn secret(text: Option<String>) -> Result<DecodingKey, Unusable> {
+fn secret(text: Option<String>) -> Result<Vec<u8>, Unusable> {
     let secret = decode(text)?;
     if secret.len() < SECRET_BYTES_MIN {
         return Err(Unusable::Short);
     }
-    DecodingKey::from_secret(&secret).map_err(|_| Unusable::Malformed)
+    Ok(secret)
 }
 
 fn decode(text: Option<String>) -> Result<Vec<u8>, Unusable> {
