@@ -1,6 +1,5 @@
 //! One HTTP connection, from its first byte to its end.
 
-use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -20,7 +19,7 @@ use tower::ServiceExt;
 
 use super::Limits;
 use super::hot::{Asked, Hot};
-use super::watch::{Activity, Watched, running};
+use super::watch::{Activity, Silence, Watched, running};
 
 /// Requests that an HTTP/2 client may have open at a time.
 const STREAMS_MAX: u32 = 100;
@@ -36,13 +35,6 @@ pub(super) enum End {
     Silent,
     /// The peer spoke no HTTP, or broke off.
     Protocol,
-}
-
-impl End {
-    fn of(error: &(dyn Error + Send + Sync + 'static)) -> Self {
-        let timed_out = error.downcast_ref().is_some_and(hyper::Error::is_timeout);
-        if timed_out { Self::Silent } else { Self::Protocol }
-    }
 }
 
 /// Who answers the requests of a connection.
@@ -63,7 +55,7 @@ pub(super) async fn drive<I>(
 where
     I: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let activity = Arc::new(Activity::default());
+    let activity = Arc::new(Activity::new());
     let io = TokioIo::new(Watched::new(io, Arc::clone(&activity)));
     let service = service_fn({
         let activity = Arc::clone(&activity);
@@ -71,6 +63,7 @@ where
         let Answers { peer, router, hot } = answers;
         let hot = hot.clone();
         move |request: Request<Incoming>| {
+            activity.heard(request.version());
             let answer = match Asked::of(hot.as_ref(), request) {
                 Ok(asked) => Either::Left(asked.answer(peer, answer_max).map(Ok)),
                 Err(request) => {
@@ -82,43 +75,34 @@ where
             running(answer, &activity)
         }
     });
-    let builder = builder(limits);
+    let builder = builder();
     let mut connection = std::pin::pin!(builder.serve_connection(io, service));
 
-    // hyper waits without a deadline for the first bytes and for idle HTTP/2 clients.
-    let silence = tokio::time::sleep(super::millis(limits.header_ms_max));
-    let mut silence = std::pin::pin!(silence);
-    let mut before = activity.snapshot();
+    // hyper's own timer of heads costs each request a place in the runtime's list of timers.
+    let first = tokio::time::sleep(super::millis(limits.header_ms_max));
+    let mut check = std::pin::pin!(first);
+    let mut silence = Silence::new(activity, limits);
     let mut is_ending = false;
     loop {
         tokio::select! {
             ended = connection.as_mut() => {
-                return ended.map_or_else(|error| End::of(&*error), |()| End::Peer);
+                return ended.map_or(End::Protocol, |()| End::Peer);
             }
             () = shutdown.cancelled(), if !is_ending => {
                 connection.as_mut().graceful_shutdown();
                 is_ending = true;
             }
-            () = silence.as_mut() => {
-                let now = activity.snapshot();
-                if !now.is_alive_since(before) {
-                    return End::Silent;
-                }
-                before = now;
-                let next = tokio::time::sleep(super::millis(limits.silence_ms_max));
-                silence.set(next);
-            }
+            () = check.as_mut() => match silence.ask_again_in() {
+                Some(wait) => check.set(tokio::time::sleep(wait)),
+                None => return End::Silent,
+            },
         }
     }
 }
 
-fn builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
+fn builder() -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(super::millis(limits.header_ms_max))
-        .max_buf_size(HEAD_BYTES_MAX as usize);
+    builder.http1().header_read_timeout(None).max_buf_size(HEAD_BYTES_MAX as usize);
     builder
         .http2()
         .timer(TokioTimer::new())

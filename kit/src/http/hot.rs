@@ -4,8 +4,9 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -62,9 +63,29 @@ impl Asked {
 
     pub(super) async fn answer(self, peer: SocketAddr, answer_max: Duration) -> Response {
         let Self { hot, head, body, body_bytes_max } = self;
-        let read = tokio::time::timeout(answer_max, read(body, body_bytes_max)).await;
-        hot.answer(&head, read.unwrap_or(Err(Unread::Late)), peer)
+        let mut reading = pin!(read(body, body_bytes_max));
+        let read = match soon(reading.as_mut()).await {
+            Some(read) => read,
+            None => tokio::time::timeout(answer_max, reading).await.unwrap_or(Err(Unread::Late)),
+        };
+        hot.answer(&head, read, peer)
     }
+}
+
+/// What a future becomes in its first two turns. A body that came with its head needs no more: one
+/// to ask hyper for it, one to take it. So it is spared a timer.
+async fn soon<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
+    let mut was_pending = false;
+    poll_fn(|cx| match future.as_mut().poll(cx) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending if was_pending => Poll::Ready(None),
+        Poll::Pending => {
+            was_pending = true;
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }
+    })
+    .await
 }
 
 /// Reads a body; one that comes in one piece, as most do, is not copied.

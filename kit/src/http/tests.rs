@@ -125,6 +125,20 @@ async fn whoever_does_not_finish_a_head_is_closed() {
 }
 
 #[tokio::test]
+async fn a_kept_connection_may_not_stay_idle_for_longer_than_a_head_may_take() {
+    for next in ["", "GET /peer HTTP/1.1\r\nhost: "] {
+        let server = start(Limits { header_ms_max: SHORT_MS, ..Limits::default() }).await;
+        let mut client = server.connect().await;
+        ask(&mut client, "GET /peer").await;
+
+        client.write_all(next.as_bytes()).await.unwrap();
+
+        assert_ended(&mut client).await;
+        assert_eq!(server.ended("silent"), 1);
+    }
+}
+
+#[tokio::test]
 async fn whoever_takes_no_bytes_is_closed() {
     let limits = Limits { silence_ms_max: SHORT_MS, header_ms_max: SHORT_MS, ..Limits::default() };
     let server = start(limits).await;

@@ -4,44 +4,107 @@ use std::convert::Infallible;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::response::Response;
+use hyper::Version;
 use hyper::body::{Frame, SizeHint};
+use proto::time::Mono;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::{Limits, millis};
+use crate::clock::Clock;
+
 /// Counts of one connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Activity {
+    clock: Clock,
     begun: AtomicU64,
     ended: AtomicU64,
+    /// When the last request ended.
+    ended_ms: AtomicU64,
     bytes_written: AtomicU64,
+    is_http2: AtomicBool,
+}
+
+/// Tells when a connection has been silent for too long. It is asked now and then, so that requests
+/// need no timers of their own.
+#[derive(Debug)]
+pub(super) struct Silence {
+    activity: Arc<Activity>,
+    header_max: Duration,
+    silence_max: Duration,
+    /// The counts of when the connection was last found alive, and when that was.
+    before: (Snapshot, Mono),
 }
 
 /// The counts at one moment.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Snapshot {
+struct Snapshot {
     begun: u64,
     ended: u64,
     bytes_written: u64,
 }
 
 impl Activity {
-    pub(super) fn snapshot(&self) -> Snapshot {
+    pub(super) fn new() -> Self {
+        Self {
+            clock: Clock::system(),
+            begun: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+            ended_ms: AtomicU64::new(0),
+            bytes_written: AtomicU64::new(0),
+            is_http2: AtomicBool::new(false),
+        }
+    }
+
+    /// Notes how the peer speaks; it keeps to it.
+    pub(super) fn heard(&self, version: Version) {
+        self.is_http2.store(version == Version::HTTP_2, Ordering::Relaxed);
+    }
+
+    fn snapshot(&self) -> Snapshot {
         Snapshot {
             begun: self.begun.load(Ordering::Relaxed),
-            ended: self.ended.load(Ordering::Relaxed),
+            ended: self.ended.load(Ordering::Acquire),
             bytes_written: self.bytes_written.load(Ordering::Relaxed),
         }
+    }
+}
+
+impl Silence {
+    pub(super) fn new(activity: Arc<Activity>, limits: &Limits) -> Self {
+        let before = (activity.snapshot(), activity.clock.mono());
+        let header_max = millis(limits.header_ms_max);
+        Self { activity, header_max, silence_max: millis(limits.silence_ms_max), before }
+    }
+
+    /// When to ask again; `None`: it has been too long. A peer that owes a request's head, as one of
+    /// HTTP/1.1 does between its requests, has less time than others.
+    pub(super) fn ask_again_in(&mut self) -> Option<Duration> {
+        let now = self.activity.clock.mono();
+        let counts = self.activity.snapshot();
+        if counts.begun == counts.ended && !self.activity.is_http2.load(Ordering::Relaxed) {
+            let ended = Mono(self.activity.ended_ms.load(Ordering::Relaxed));
+            return self.header_max.checked_sub(now.since(ended)).filter(|it| !it.is_zero());
+        }
+        let (counts_before, before) = self.before;
+        let left = self.silence_max.saturating_sub(now.since(before));
+        if !left.is_zero() {
+            return Some(left.min(self.header_max));
+        }
+        self.before = (counts, now);
+        counts.is_alive_since(counts_before).then_some(self.silence_max.min(self.header_max))
     }
 }
 
 impl Snapshot {
     /// Whether a request began or ended since `before`, or one in progress took bytes. Bytes
     /// alone are no sign of life: an HTTP/2 peer gets answers to its pings.
-    pub(super) fn is_alive_since(self, before: Self) -> bool {
+    fn is_alive_since(self, before: Self) -> bool {
         self.begun != before.begun
             || self.ended != before.ended
             || (self.begun > self.ended && self.bytes_written != before.bytes_written)
@@ -74,7 +137,9 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.ended.fetch_add(1, Ordering::Relaxed);
+        // First: whoever sees the request ended sees when.
+        self.0.ended_ms.store(self.0.clock.mono().0, Ordering::Relaxed);
+        self.0.ended.fetch_add(1, Ordering::Release);
     }
 }
 
