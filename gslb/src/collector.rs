@@ -21,7 +21,7 @@ use kit::meter::{Meter, list};
 use prometheus::IntCounter;
 use proto::id::NodeId;
 use proto::limits::REPORT_BYTES_MAX;
-use proto::load::LoadReport;
+use proto::load::ReportView;
 use sha2::Sha256;
 use tokio::net::UdpSocket;
 use tokio::sync::watch;
@@ -141,8 +141,8 @@ impl Collector {
     }
 
     fn hear(&mut self, datagram: &[u8]) -> Result<Heard, Unheard> {
-        let report = self.secrets.open(datagram)?;
-        self.packer.hear(report, self.clock.mono()).map_err(Unheard::Refused)
+        let (bytes, report) = self.secrets.open(datagram)?;
+        self.packer.hear(bytes, report, self.clock.mono()).map_err(Unheard::Refused)
     }
 
     fn pack(&mut self) {
@@ -189,17 +189,17 @@ impl Secrets {
         Ok(Self(keyed.collect::<anyhow::Result<_>>()?))
     }
 
-    /// The report in a datagram, if its node signed it.
-    fn open(&self, datagram: &[u8]) -> Result<LoadReport, Unheard> {
+    /// The report in a datagram and its bytes, if its node signed it.
+    fn open<'a>(&self, datagram: &'a [u8]) -> Result<(&'a [u8], ReportView<'a>), Unheard> {
         if datagram.len() > REPORT_BYTES_MAX + MAC_BYTES {
             return Err(Unheard::TooLarge);
         }
         let (signed, mac) = datagram.split_last_chunk::<MAC_BYTES>().ok_or(Unheard::Malformed)?;
-        let report = LoadReport::decode(signed).map_err(|_| Unheard::Malformed)?;
-        let key = self.0.get(&report.node).ok_or(Unheard::UnknownNode)?;
+        let report = ReportView::read(signed).map_err(|_| Unheard::Malformed)?;
+        let key = self.0.get(&report.node()).ok_or(Unheard::UnknownNode)?;
         let checked = key.clone().chain_update(signed).verify_slice(mac);
         checked.map_err(|_| Unheard::WrongMac)?;
-        Ok(report)
+        Ok((signed, report))
     }
 }
 
@@ -225,7 +225,7 @@ impl Counts {
             Ok(Heard::Joined) => &self.joined,
             Ok(Heard::Renewed) => &self.renewed,
             Err(Unheard::TooLarge) => &self.too_large,
-            Err(Unheard::Malformed) => &self.malformed,
+            Err(Unheard::Malformed | Unheard::Refused(Refusal::Malformed)) => &self.malformed,
             Err(Unheard::UnknownNode) => &self.unknown_node,
             Err(Unheard::WrongMac) => &self.wrong_mac,
             Err(Unheard::Refused(Refusal::Replayed)) => &self.replayed,

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use gslb_core::fleet::Fleet;
+use gslb_core::fleet::{Fleet, Refusal};
 use gslb_core::policy::Policy;
 use gslb_core::snapshot::plan;
 use kit::clock::Clock;
 use kit::health::{Health, Part};
 use kit::meter::{Meter, list};
 use prometheus::{Histogram, IntCounter, IntGauge};
-use proto::load::RegionLoads;
+use proto::load::RegionView;
 use proto::time::{Mono, millis};
 use tokio_util::sync::CancellationToken;
 
@@ -155,27 +155,24 @@ impl Sync {
 
     /// Takes values over; says whether one was new.
     fn read(&mut self, values: Vec<Value>, now: Mono) -> bool {
-        let mut reports = Vec::new();
-        let mut spoke = false;
-        for Value { region, bytes } in &values {
-            if self.values.get(region) == Some(bytes) {
-                continue;
-            }
-            match RegionLoads::decode(bytes) {
-                Ok(loads) => {
-                    reports.extend(loads.nodes);
-                    spoke = true;
-                }
+        let is_new = |it: &&Value| self.values.get(&it.region) != Some(&it.bytes);
+        let mut regions = Vec::new();
+        for Value { bytes, .. } in values.iter().filter(is_new) {
+            match RegionView::read(bytes) {
+                Ok(region) => regions.push(region),
                 Err(_) => self.counts.decode.inc(),
             }
         }
+        let spoke = !regions.is_empty();
         if spoke && self.voice.is_silent(now) {
             self.fleet.resume(now);
         }
-        for report in reports {
+        for report in regions.into_iter().flat_map(RegionView::nodes) {
             // Most are refused as repeats: a value holds the region's every node, and one of them
             // spoke.
-            self.fleet.handle(report, now).ok();
+            if self.fleet.hear(report, now) == Err(Refusal::Malformed) {
+                self.counts.decode.inc();
+            }
         }
         self.values = values.into_iter().map(|it| (it.region, it.bytes)).collect();
         spoke

@@ -24,6 +24,8 @@ use crate::load::{LoadReport, RegionLoads};
 use crate::quality::BaseGauges;
 use crate::segment::Segment;
 
+pub use load::{RegionView, ReportView};
+
 type Builder = FlatBufferBuilder<'static>;
 
 macro_rules! codec {

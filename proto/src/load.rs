@@ -6,6 +6,8 @@ use crate::address::Address;
 use crate::id::{NodeId, UnitId};
 use crate::time::Wall;
 
+pub use crate::codec::{RegionView, ReportView};
+
 /// One link node's load: an authenticated datagram, on change at most every 5 ms, else every 100 ms.
 ///
 /// On the wire: the FlatBuffer, then `HMAC-SHA-256(node secret, FlatBuffer)`, 32 bytes.

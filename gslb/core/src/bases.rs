@@ -6,6 +6,9 @@
 //! that it keeps tell when it is well again, and it returns by steps of [`STEP_PERCENT`]. What is
 //! bad everywhere drains nothing: then it is not the base.
 //!
+//! Votes may be lies, and whoever lies needs no base for it: enough of them drain one, as many as `judge` says.
+//! They do not keep it drained, as every five minutes it is tried with enough viewers to be heard.
+//!
 //! One of several gslbs leads and judges; the others take over what is published, and so go on
 //! where it ended.
 
@@ -32,9 +35,14 @@ pub const PERCENT_MIN: u8 = 1;
 pub const STEP_PERCENT: u8 = 10;
 /// Between two judgements, and so between two publications.
 const EVERY: Duration = Duration::from_secs(1);
-/// A base that no broadcaster announces for so long is gone, if it is not configured. They do it
-/// once a second.
-const ANNOUNCED_LIFE: Duration = Duration::from_secs(5);
+/// A base that no broadcaster announces for so many seconds is gone, if it is not configured. They
+/// do it once a second. Seconds in which nobody at all is heard do not count: then it is the bus.
+const SILENT_S_MAX: u32 = 5;
+/// Strikes after which a broadcaster's stores count as failing: a second in which they take fewer
+/// slots than they miss is one …
+const STRIKES_MAX: u32 = 2;
+/// … and two if they miss so many.
+const UNSTORED_MANY: u32 = 3;
 /// Broadcasters remembered for one base.
 const ORIGINS_MAX: usize = 1_000;
 
@@ -120,6 +128,8 @@ pub enum Why {
     Well,
     /// Nobody says anything of it: one step, to find out.
     Quiet,
+    /// It is said to be bad for long: one step, to hear more viewers than those who say so.
+    Trial,
     /// A broadcaster began to announce it.
     Announced,
     /// No broadcaster announces it any more.
@@ -136,6 +146,7 @@ impl Why {
             Self::LeastBad => "least_bad",
             Self::Well => "well",
             Self::Quiet => "quiet",
+            Self::Trial => "trial",
             Self::Announced => "announced",
             Self::Silent => "silent",
         }
@@ -152,6 +163,8 @@ pub struct Bases {
     entries: BTreeMap<String, Entry>,
     /// What `control` says.
     told: Vec<Base>,
+    /// Whether anything of `gauges` came since the last judgement.
+    is_hearing: bool,
     /// When it is judged next.
     due: Mono,
     outputs: VecDeque<Output>,
@@ -168,14 +181,18 @@ struct Entry {
     changed: Mono,
     /// Wait before the first step back.
     hold: Duration,
+    /// Until then reports do not drain it.
+    trial_until: Mono,
 }
 
 /// What a broadcaster says of its stores.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Origin {
     weight: u32,
-    heard: Mono,
-    is_storing: bool,
+    /// Judgements since it was heard.
+    silent_s: u32,
+    /// See [`STRIKES_MAX`].
+    strikes: u32,
 }
 
 impl Bases {
@@ -189,6 +206,7 @@ impl Bases {
             is_configured: !configured.is_empty(),
             entries: configured.iter().take(BASES_MAX).map(entry).collect(),
             told: Vec::new(),
+            is_hearing: false,
             due: Mono(0),
             outputs: VecDeque::new(),
         }
@@ -198,6 +216,7 @@ impl Bases {
     pub fn handle(&mut self, input: Input, now: Mono) -> Heard {
         match input {
             Input::Gauges(gauges) => {
+                self.is_hearing = true;
                 let announced = gauges.store.map(|it| self.announce(gauges.node, it, now));
                 let mut heard = announced.unwrap_or_default();
                 for gauge in &gauges.bases {
@@ -205,7 +224,7 @@ impl Bases {
                 }
                 return heard;
             }
-            Input::Told(bases) => self.tell(bases),
+            Input::Told(bases) => self.tell(bases, now),
             Input::Role(role) => {
                 self.role = role;
                 self.due = now;
@@ -220,7 +239,9 @@ impl Bases {
             return;
         }
         self.due = now + EVERY;
-        self.expire(now);
+        if std::mem::take(&mut self.is_hearing) {
+            self.expire();
+        }
         if self.role == Role::Leads {
             self.judge(now);
             let bases = self.list();
@@ -259,11 +280,14 @@ impl Bases {
         self.entries.iter().map(|(base, entry)| (base.as_str(), entry.percent))
     }
 
-    fn tell(&mut self, bases: Vec<Base>) {
+    fn tell(&mut self, bases: Vec<Base>, now: Mono) {
         if self.role == Role::Follows {
             for Base { base, weight } in &bases {
                 if let Some(entry) = self.entries.get_mut(base) {
-                    entry.percent = percent(*weight, entry.weight);
+                    let percent = percent(*weight, entry.weight);
+                    if entry.percent != percent {
+                        (entry.percent, entry.changed) = (percent, now);
+                    }
                 }
             }
         }
@@ -289,8 +313,9 @@ impl Bases {
         if let Some(entry) = self.entries.get_mut(&base) {
             let is_known = entry.origins.contains_key(&node);
             if is_known || entry.origins.len() < ORIGINS_MAX {
-                let origin = Origin { weight, heard: now, is_storing: unstored <= stored };
-                entry.origins.insert(node, origin);
+                let origin = entry.origins.entry(node).or_default();
+                (origin.weight, origin.silent_s) = (weight, 0);
+                origin.strike(stored, unstored);
             }
             if !is_configured {
                 entry.weight = entry.origins.values().map(|it| it.weight).max().unwrap_or(weight);
@@ -311,10 +336,11 @@ impl Bases {
     }
 
     /// Forgets broadcasters that fell silent, and bases that only they announced; one always stays.
-    fn expire(&mut self, now: Mono) {
+    fn expire(&mut self) {
         let mut silent = Vec::new();
         for (base, entry) in &mut self.entries {
-            entry.origins.retain(|_, it| now.since(it.heard) < ANNOUNCED_LIFE);
+            entry.origins.values_mut().for_each(|it| it.silent_s += 1);
+            entry.origins.retain(|_, it| it.silent_s < SILENT_S_MAX);
             if !self.is_configured && entry.origins.is_empty() {
                 silent.push(base.clone());
             }
@@ -346,12 +372,13 @@ impl Entry {
             origins: BTreeMap::new(),
             changed: now,
             hold: pace.step,
+            trial_until: Mono(0),
         }
     }
 
     /// Whether most of its broadcasters have stores that take slots, or none says anything.
     fn is_storing(&self) -> bool {
-        let failing = self.origins.values().filter(|it| !it.is_storing).count();
+        let failing = self.origins.values().filter(|it| it.strikes >= STRIKES_MAX).count();
         2 * failing <= self.origins.len()
     }
 
@@ -359,6 +386,18 @@ impl Entry {
         let (reports, bad) = self.votes.sum();
         let fetch_ms = self.votes.fetch_ms();
         Output::Moved(Moved { base, from, to, why, reports, bad, fetch_ms })
+    }
+}
+
+impl Origin {
+    /// Takes what its stores did within a second. One without slots says nothing.
+    fn strike(&mut self, stored: u32, unstored: u32) {
+        if unstored > stored {
+            let strikes = if unstored >= UNSTORED_MANY { STRIKES_MAX } else { 1 };
+            self.strikes = self.strikes.saturating_add(strikes);
+        } else if stored > 0 {
+            self.strikes = 0;
+        }
     }
 }
 

@@ -6,13 +6,14 @@
 //! whoever hears the report.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
 use proto::id::NodeId;
 use proto::limits::{ADDRESSES_MAX, REGION_NODES_MAX};
-use proto::load::{LoadReport, RegionLoads};
-use proto::time::{Mono, Wall};
+use proto::load::{LoadReport, ReportView};
+use proto::time::Mono;
 
 use crate::listener::Listener;
 use crate::region::{Region, Regions};
@@ -68,6 +69,9 @@ pub enum Refusal {
     /// Not newer than what is known of this node.
     #[error("the report is not newer than the last one")]
     Replayed,
+    /// A value in its bytes is not allowed.
+    #[error("the report holds a value that is not allowed")]
+    Malformed,
     /// More addresses than [`ADDRESSES_MAX`].
     #[error("the report names too many addresses")]
     Addresses,
@@ -166,18 +170,38 @@ impl Fleet {
         }
     }
 
+    /// Hears a report in its bytes, whose sender has been authenticated.
+    ///
+    /// Most reports tell other numbers than the one before and nothing else: those cost no copy.
+    pub fn hear(&mut self, report: ReportView<'_>, now: Mono) -> Result<Heard, Refusal> {
+        let stamp = Stamp { start: report.start(), counter: report.counter() };
+        let slot = self.slots.get(&report.node()).copied();
+        let known = slot.and_then(|it| Some((it, self.member(it)?)));
+        if known.is_some_and(|(_, it)| stamp <= Stamp::of(&it.report)) {
+            return Err(Refusal::Replayed);
+        }
+        let repeated = known
+            .filter(|(slot, it)| self.rows[*slot as usize].is_live() && report.repeats(&it.report));
+        if let Some((slot, _)) = repeated {
+            let past = self.past(slot, stamp.start, now);
+            self.renew(slot, (stamp, report.load()), past, now);
+            return Ok(Heard::Renewed);
+        }
+        self.handle(report.to_report().map_err(|_| Refusal::Malformed)?, now)
+    }
+
     /// Hears a report, whose sender has been authenticated.
     pub fn handle(&mut self, report: LoadReport, now: Mono) -> Result<Heard, Refusal> {
         if report.addresses.len() + report.reserve.len() > ADDRESSES_MAX {
             return Err(Refusal::Addresses);
         }
+        let (stamp, load) = (Stamp::of(&report), report.load);
         let slot = self.slots.get(&report.node).copied();
         let before = slot.and_then(|it| Some((self.member(it)?, self.rows[it as usize])));
-        if before.is_some_and(|(it, _)| Stamp::of(&report) <= Stamp::of(&it.report)) {
+        if before.is_some_and(|(it, _)| stamp <= Stamp::of(&it.report)) {
             return Err(Refusal::Replayed);
         }
         let lived = before.filter(|(_, row)| row.is_live()).map(|(it, _)| it.region);
-        let drained = before.is_some_and(|(it, _)| it.report.load.draining);
         let region = self.regions.number(&report.region).ok_or(Refusal::RegionMax)?;
         let moves = lived != Some(region);
         if moves && self.lived_in.get(region.index()).is_some_and(|it| *it >= REGION_NODES_MAX) {
@@ -185,30 +209,19 @@ impl Fleet {
         }
         let slot = slot.or_else(|| self.slot()).ok_or(Refusal::NodesMax)?;
 
-        self.heard = self.heard.max(now);
-        self.version += 1;
         if self.live == 0 {
             self.settled = now + self.limits.lease;
         }
-        let lease =
-            Lease { expires: now + self.limits.lease, ramp: self.next_ramp(slot, &report, now) };
+        let past = self.past(slot, stamp.start, now);
         if moves {
             self.leave(lived);
             self.enter(region);
         }
-        let (node, load) = (report.node, report.load);
-        self.settle(slot, report, region, lease);
         if lived.is_none() {
-            self.tell(Output::Joined(node));
+            self.tell(Output::Joined(report.node));
         }
-        if load.draining && !drained {
-            self.tell(Output::Draining(node));
-        }
-        if !load.besieged {
-            self.besieged.remove(&node);
-        } else if self.besieged.insert(node) {
-            self.tell(Output::Besieged(node));
-        }
+        self.settle(slot, report, region);
+        self.renew(slot, (stamp, load), past, now);
         Ok(if lived.is_none() { Heard::Joined } else { Heard::Renewed })
     }
 
@@ -293,20 +306,14 @@ impl Fleet {
         self.version
     }
 
-    /// One value per region, those included of which no node is left under lease: what a
-    /// collector writes to the load table.
-    #[must_use]
-    pub fn pack(&self, at: Wall) -> Vec<RegionLoads> {
-        let mut regions: BTreeMap<&str, Vec<LoadReport>> = BTreeMap::new();
-        for &slot in self.slots.values() {
-            let Some(member) = self.member(slot) else { continue };
-            let nodes = regions.entry(&member.report.region).or_default();
-            if self.rows[slot as usize].is_live() {
-                nodes.push(member.report.clone());
-            }
+    /// The nodes under lease of every region by name, those regions included of which no node is
+    /// left: what a collector writes to the load table.
+    pub fn by_region(&self) -> impl Iterator<Item = (&str, Vec<NodeId>)> {
+        let mut nodes = vec![Vec::new(); self.regions.len()];
+        for (_, member) in self.live() {
+            nodes[member.region.index()].push(member.report.node);
         }
-        let packed = regions.into_iter();
-        packed.map(|(region, nodes)| RegionLoads { region: region.to_owned(), at, nodes }).collect()
+        self.regions.iter().map(move |(name, it)| (name, mem::take(&mut nodes[it.index()])))
     }
 
     /// The nodes under lease by id, with their slots.

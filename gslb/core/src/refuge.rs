@@ -1,7 +1,8 @@
-//! Where the sessions of a besieged node go, and when they are told to.
+//! Where the sessions of besieged nodes go, and when they are told to.
 //!
 //! They go to reserve addresses of other nodes of their unit: nobody who was not told knows these,
-//! and resume tickets hold there.
+//! and resume tickets hold there. All besieged nodes share what the others have left of places and
+//! logins; a node whose sessions do not fit keeps them, and is looked at again soon.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use proto::address::Address;
 use proto::id::NodeId;
 use proto::limits::MOVE_ADDRESSES_MAX;
+use proto::load::LoadReport;
 use proto::time::Mono;
 
 use crate::fleet::Fleet;
@@ -21,7 +23,8 @@ const WINDOW_MS_MAX: u64 = 30_000;
 /// What part of their logins a second the nodes that take the sessions in use for that: one in so
 /// many, since viewers go on arriving.
 const LOGINS_PART: u64 = 2;
-/// Who has not left this long after the window is told again.
+/// Who has not left this long after the window is told again, and who had to stay is looked at
+/// again.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A node's sessions are to leave.
@@ -32,64 +35,170 @@ pub struct Move {
     /// Over how many milliseconds.
     pub window_ms: u32,
     /// Where to, nodes of its region first, and the emptiest of these; at most
-    /// [`MOVE_ADDRESSES_MAX`]. Empty: there is nowhere, and the sessions stay.
+    /// [`MOVE_ADDRESSES_MAX`]. Empty: nowhere is room for all, and the sessions stay.
     pub addresses: Vec<Address>,
 }
 
 /// Remembers who was told, so that each siege moves the sessions once, and stragglers again.
 #[derive(Debug, Default)]
 pub struct Moves {
-    /// By besieged node, when it may be told next.
-    told: BTreeMap<NodeId, Mono>,
+    told: BTreeMap<NodeId, Told>,
 }
+
+/// What a besieged node was told.
+#[derive(Debug)]
+struct Told {
+    /// When the window ends; it may be told again [`GRACE`] later.
+    until: Mono,
+    /// Who takes its sessions in.
+    parts: Vec<Part>,
+}
+
+/// The sessions that one node takes in from another. They need places until the other may be told
+/// again: loads do not tell of those that are under way.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    refuge: NodeId,
+    sessions: u64,
+    logins_per_s: u64,
+}
+
+/// A node with a reserve, and what is left of it.
+#[derive(Debug)]
+struct Refuge<'a> {
+    report: &'a LoadReport,
+    places: u64,
+    logins_per_s: u64,
+    /// Sessions that are sent there now.
+    sent: u64,
+}
+
+/// Those that can take sessions in.
+#[derive(Debug)]
+struct Refuges<'a>(BTreeMap<NodeId, Refuge<'a>>);
 
 impl Moves {
     /// The moves that are due now.
     pub fn plan(&mut self, fleet: &Fleet, now: Mono) -> Vec<Move> {
-        self.told.retain(|node, _| fleet.besieged().contains(node));
+        self.told.retain(|node, it| fleet.besieged().contains(node) && now < it.until + GRACE);
+        let is_due = |it: &&NodeId| !self.told.contains_key(it);
+        let due: Vec<_> = fleet.besieged().iter().filter(is_due).collect();
+        if due.is_empty() {
+            return Vec::new();
+        }
+        let mut refuges = Refuges::of(fleet);
+        self.told.values().for_each(|it| refuges.keep_for(it, now));
+        let reports = due.into_iter().filter_map(|it| fleet.report(*it));
+        let reports = reports.filter(|it| it.load.sessions > 0);
+        let chosen: Vec<_> = reports.map(|it| (it, refuges.send(it))).collect();
         let mut moves = Vec::new();
-        for &node in fleet.besieged() {
-            if self.told.get(&node).is_some_and(|next| now < *next) {
-                continue;
-            }
-            if let Some(it) = plan(fleet, node) {
-                let window = Duration::from_millis(it.window_ms.into());
-                self.told.insert(node, now + window + GRACE);
-                moves.push(it);
-            }
+        // Only now it is known how many go to each refuge.
+        for (besieged, parts) in chosen {
+            let (it, told) = refuges.order(besieged.node, parts, now);
+            self.told.insert(it.node, told);
+            moves.push(it);
         }
         moves
     }
 }
 
-/// Nothing for a node without sessions.
-fn plan(fleet: &Fleet, node: NodeId) -> Option<Move> {
-    let besieged = fleet.report(node).filter(|it| it.load.sessions > 0)?;
-    let mut others: Vec<_> = fleet
-        .live()
-        .map(|(_, member)| &member.report)
-        .filter(|it| it.unit == besieged.unit && it.node != node)
-        .filter(|it| !it.reserve.is_empty() && !it.load.besieged && !it.load.draining)
-        .collect();
-    others.sort_by_key(|it| {
-        let free = it.load.sessions_max.saturating_sub(it.load.sessions);
-        (it.region != besieged.region, Reverse(free), it.node)
-    });
-    let mut addresses = Vec::new();
-    let mut logins_per_s = 0;
-    for other in others {
-        if addresses.len() + other.reserve.len() > MOVE_ADDRESSES_MAX {
-            break;
-        }
-        addresses.extend_from_slice(&other.reserve);
-        logins_per_s += u64::from(match other.load.handshakes_per_s_max {
-            0 => other.load.sessions_max,
-            stated => stated,
-        });
+impl<'a> Refuges<'a> {
+    /// Before any sessions are sent there.
+    fn of(fleet: &'a Fleet) -> Self {
+        let can =
+            |it: &LoadReport| !it.reserve.is_empty() && !it.load.besieged && !it.load.draining;
+        let refuge = |slot: u32, report| {
+            let row = &fleet.rows()[slot as usize];
+            let logins_per_s = u64::from(row.rate) / LOGINS_PART;
+            Refuge { report, places: row.places.into(), logins_per_s, sent: 0 }
+        };
+        let live = fleet.live().filter(|(_, it)| can(&it.report));
+        Self(live.map(|(slot, it)| (it.report.node, refuge(slot, &it.report))).collect())
     }
-    let per_s = (logins_per_s / LOGINS_PART).max(1);
-    let window_ms = u64::from(besieged.load.sessions) * 1000 / per_s;
-    let window_ms = window_ms.clamp(WINDOW_MS_MIN, WINDOW_MS_MAX);
-    let window_ms = u32::try_from(window_ms).expect("it is at most WINDOW_MS_MAX");
-    Some(Move { node, window_ms, addresses })
+
+    /// Takes away what the sessions of a node that was told need.
+    fn keep_for(&mut self, told: &Told, now: Mono) {
+        for part in &told.parts {
+            let Some(it) = self.0.get_mut(&part.refuge) else { continue };
+            it.places = it.places.saturating_sub(part.sessions);
+            if now < told.until {
+                it.logins_per_s = it.logins_per_s.saturating_sub(part.logins_per_s);
+            }
+        }
+    }
+
+    /// Sends all sessions of a node to refuges, or none of them.
+    fn send(&mut self, besieged: &LoadReport) -> Vec<Part> {
+        let chosen = self.choose(besieged);
+        let addresses = chosen.iter().map(|it| it.report.reserve.len()).sum();
+        let part = |it: &&Refuge<'_>| Part {
+            refuge: it.report.node,
+            sessions: it.share(besieged, addresses),
+            logins_per_s: 0,
+        };
+        let parts: Vec<_> = chosen.iter().map(part).collect();
+        for part in &parts {
+            let it = self.0.get_mut(&part.refuge);
+            it.expect("parts are of these").sent += part.sessions;
+        }
+        parts
+    }
+
+    /// The refuges that together take all sessions of a node, each its share; none if they cannot.
+    fn choose(&self, besieged: &LoadReport) -> Vec<&Refuge<'a>> {
+        let of_unit = self.0.values().filter(|it| it.report.unit == besieged.unit);
+        let mut chosen: Vec<_> = of_unit.filter(|it| it.room() > 0).collect();
+        chosen.sort_by_key(|it| {
+            (it.report.region != besieged.region, Reverse(it.room()), it.report.node)
+        });
+        let mut addresses = 0;
+        let fitting = chosen.iter().take_while(|it| {
+            addresses += it.report.reserve.len();
+            addresses <= MOVE_ADDRESSES_MAX
+        });
+        let fitting = fitting.count();
+        chosen.truncate(fitting);
+        // Without one that is too small the shares of the others grow.
+        loop {
+            let addresses = chosen.iter().map(|it| it.report.reserve.len()).sum();
+            let is_small = |it: &Refuge<'_>| it.room() < it.share(besieged, addresses);
+            let small = chosen.iter().enumerate().filter(|(_, it)| is_small(it));
+            let least = small.min_by_key(|(_, it)| it.room()).map(|(at, _)| at);
+            let Some(least) = least else { return chosen };
+            chosen.remove(least);
+        }
+    }
+
+    /// What a node is told: its window is as long as the refuges need for all that is sent there.
+    fn order(&self, node: NodeId, mut parts: Vec<Part>, now: Mono) -> (Move, Told) {
+        let chosen: Vec<_> = parts.iter().filter_map(|it| self.0.get(&it.refuge)).collect();
+        let longest_ms = chosen.iter().map(|it| it.needed_ms()).max();
+        let window_ms = longest_ms.map_or(0, |it| it.clamp(WINDOW_MS_MIN, WINDOW_MS_MAX));
+        for it in &mut parts {
+            it.logins_per_s = (it.sessions * 1000).div_ceil(window_ms);
+        }
+        let addresses = chosen.iter().flat_map(|it| &it.report.reserve).cloned().collect();
+        let until = now + Duration::from_millis(window_ms);
+        let window_ms = u32::try_from(window_ms).expect("it is at most WINDOW_MS_MAX");
+        (Move { node, window_ms, addresses }, Told { until, parts })
+    }
+}
+
+impl Refuge<'_> {
+    /// Sessions more that it can let in within the longest window.
+    fn room(&self) -> u64 {
+        let logins = self.logins_per_s * WINDOW_MS_MAX / 1000;
+        self.places.min(logins).saturating_sub(self.sent)
+    }
+
+    /// How many sessions of a node it gets of so many addresses: they are told these in turn.
+    fn share(&self, besieged: &LoadReport, addresses: usize) -> u64 {
+        let sessions = u64::from(besieged.load.sessions);
+        sessions.div_ceil(addresses as u64) * self.report.reserve.len() as u64
+    }
+
+    /// How long it needs for the sessions that are sent there.
+    fn needed_ms(&self) -> u64 {
+        (self.sent * 1000).div_ceil(self.logins_per_s.max(1))
+    }
 }

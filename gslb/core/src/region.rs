@@ -39,6 +39,11 @@ impl Regions {
         Some(region)
     }
 
+    /// By name.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, Region)> {
+        self.0.iter().map(|(name, region)| (name.as_str(), *region))
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

@@ -71,6 +71,38 @@ fn a_drained_base_that_nobody_reports_of_is_tried_again() {
 }
 
 #[test]
+fn a_few_liars_do_not_keep_a_base_drained() {
+    let mut world = World::leading(&["a", "b"]);
+    world.seconds(3, &[("a", 40, 40), ("b", 40, 0)]);
+    world.moves.clear();
+
+    for _ in 0..400 {
+        let honest = 4 * u32::from(world.percent("a"));
+        world.seconds(1, &[("a", honest + 10, 10), ("b", 400, 0)]);
+    }
+
+    assert_eq!(world.percent("a"), 100);
+    assert_eq!(world.moves[0].why, Why::Trial);
+    assert!(world.moves[1..].iter().all(|it| it.why == Why::Well));
+}
+
+#[test]
+fn a_base_that_stays_bad_is_tried_for_a_moment_every_five_minutes() {
+    let mut world = World::leading(&["a", "b"]);
+    world.seconds(3, &[("a", 40, 40), ("b", 40, 0)]);
+
+    let mut tried_s = 0;
+    for _ in 0..1_000 {
+        world.seconds(1, &[("a", 40, 40), ("b", 40, 0)]);
+        tried_s += u64::from(world.percent("a") > PERCENT_MIN);
+    }
+
+    assert_eq!(world.moves.iter().filter(|it| it.why == Why::Trial).count(), 3);
+    assert!((3 * 15..=3 * 16).contains(&tried_s), "{tried_s} s");
+    assert!(world.moves.iter().all(|it| it.to <= 10));
+}
+
+#[test]
 fn what_is_bad_everywhere_drains_nothing() {
     let mut world = World::leading(&["a", "b", "c"]);
 
@@ -116,6 +148,40 @@ fn a_broadcaster_whose_stores_take_nothing_loses_its_viewers() {
 }
 
 #[test]
+fn one_slot_that_no_store_took_drains_nothing_two_seconds_of_them_do() {
+    let mut world = World::new(&[]);
+    world.lead();
+    for slots in [(1, 0), (0, 1), (1, 0), (0, 1), (0, 0)] {
+        world.announce(1, "a", slots);
+        world.announce(2, "b", (1, 0));
+        world.second();
+    }
+    assert_eq!(world.published(), [("a", 100), ("b", 100)]);
+
+    world.announce(1, "a", (0, 1));
+    world.announce(2, "b", (1, 0));
+    world.second();
+
+    assert_eq!(world.published(), [("a", 1), ("b", 100)]);
+}
+
+#[test]
+fn a_silent_bus_drops_no_announced_base() {
+    let mut world = World::new(&[]);
+    world.lead();
+    world.announce(1, "a", (1, 0));
+    world.announce(2, "b", (1, 0));
+    for _ in 0..60 {
+        world.second();
+    }
+
+    world.announce(2, "b", (1, 0));
+    world.second();
+
+    assert_eq!(world.published(), [("a", 100), ("b", 100)]);
+}
+
+#[test]
 fn announced_bases_come_at_once_and_go_when_they_fall_silent() {
     let mut world = World::new(&[]);
     world.lead();
@@ -144,6 +210,20 @@ fn a_follower_publishes_nothing_and_goes_on_where_the_leader_ended() {
     world.seconds(20, &[("a", 4, 0), ("b", 80, 0)]);
 
     assert_eq!(world.moves[0].from, 30);
+}
+
+#[test]
+fn a_new_leader_waits_before_it_tries_a_drained_base() {
+    let mut world = World::new(&["a", "b"]);
+    world.now = Mono(1_000_000);
+    world.bases.handle(Input::Told(vec![base("a", 1), base("b", 100)]), world.now);
+
+    world.lead();
+    world.seconds(29, &[]);
+
+    assert_eq!(world.percent("a"), 1);
+    world.seconds(1, &[]);
+    assert_eq!(world.percent("a"), 10);
 }
 
 #[test]

@@ -6,8 +6,8 @@ use gslb_core::fleet::{Fleet, Heard, Limits, Output, Refusal};
 use proptest::prelude::*;
 use proto::address::{Address, Carrier, Transport};
 use proto::id::{NodeId, UnitId};
-use proto::limits::{ADDRESSES_MAX, REGION_NODES_MAX};
-use proto::load::{Load, LoadReport, RegionLoads};
+use proto::limits::{ADDRESSES_MAX, REGION_NODES_MAX, WORD_BYTES_MAX};
+use proto::load::{Load, LoadReport, RegionLoads, RegionView, ReportView};
 use proto::time::{Mono, Wall};
 
 #[test]
@@ -108,33 +108,29 @@ fn a_region_is_bounded_by_what_its_value_can_hold() {
     assert_eq!(fleet.handle(elsewhere(2), Mono(1)), Ok(Heard::Joined));
     assert_eq!(fleet.handle(report(most + 1, 0, 3), Mono(1)), Err(Refusal::RegionMax));
     assert_eq!(fleet.handle(report(1, 0, 2), Mono(1)), Ok(Heard::Renewed));
-    assert!(fleet.pack(Wall(0)).iter().all(|it| RegionLoads::decode(&it.encode()).is_ok()));
 }
 
 #[test]
-fn a_pack_has_a_value_for_every_region_also_an_emptied_one() {
+fn nodes_are_told_by_region_also_of_an_emptied_one() {
     let mut fleet = Fleet::default();
     fleet.handle(LoadReport { region: "south".into(), ..report(2, 0, 1) }, Mono(0)).unwrap();
     fleet.handle(report(1, 0, 1), Mono(200)).unwrap();
     fleet.tick(Mono(300));
 
-    let packed = fleet.pack(Wall(77));
+    let told: Vec<_> = fleet.by_region().collect();
 
-    let nodes: Vec<_> = packed.iter().map(|it| (it.region.as_str(), it.nodes.len())).collect();
-    assert_eq!(nodes, [("north", 1), ("south", 0)]);
-    assert!(packed.iter().all(|it| it.at == Wall(77)));
+    assert_eq!(told, [("north", vec![NodeId(1)]), ("south", vec![])]);
 }
 
 #[test]
 fn a_packed_value_read_again_and_again_renews_nothing() {
-    let mut collector = Fleet::default();
-    collector.handle(report(1, 0, 1), Mono(0)).unwrap();
-    let packed = collector.pack(Wall(0));
+    let report = report(1, 0, 1).encode();
+    let packed = RegionLoads::pack("north", Wall(0), &[&report]);
     let mut reader = Fleet::default();
 
     for now in (0..300).step_by(5) {
-        for report in packed.iter().flat_map(|it| it.nodes.clone()) {
-            let _refused_from_the_second_time_on = reader.handle(report, Mono(now));
+        for report in RegionView::read(&packed).unwrap().nodes() {
+            let _refused_from_the_second_time_on = reader.hear(report, Mono(now));
         }
         reader.tick(Mono(now));
         assert_eq!(reader.len(), 1);
@@ -144,7 +140,41 @@ fn a_packed_value_read_again_and_again_renews_nothing() {
     assert!(reader.is_empty());
 }
 
+#[test]
+fn a_report_whose_values_are_not_allowed_is_refused() {
+    let mut fleet = Fleet::default();
+    let long = LoadReport { region: "r".repeat(WORD_BYTES_MAX + 1), ..report(1, 0, 1) }.encode();
+
+    let heard = fleet.hear(ReportView::read(&long).unwrap(), Mono(0));
+
+    assert_eq!(heard, Err(Refusal::Malformed));
+}
+
 proptest! {
+    /// Reports heard in their bytes and reports taken over whole make the same fleet.
+    #[test]
+    fn a_report_counts_alike_in_its_bytes_and_on_its_own(
+        steps in prop::collection::vec((0u32..3, 0u64..3, 0u64..6, 0u16..4, 0u64..200), 1..80),
+    ) {
+        let (mut bytes, mut whole) = (Fleet::default(), Fleet::default());
+        let mut now = 0;
+
+        for (node, start, counter, kind, pause) in steps {
+            now += pause;
+            let mut report = report(node, start, counter);
+            report.load.draining = kind == 1;
+            report.load.besieged = kind == 2;
+            report.unit = UnitId(kind / 3);
+            let encoded = report.encode();
+            let view = ReportView::read(&encoded).unwrap();
+
+            prop_assert_eq!(bytes.hear(view, Mono(now)), whole.handle(report, Mono(now)));
+            bytes.tick(Mono(now));
+            whole.tick(Mono(now));
+            prop_assert_eq!(format!("{bytes:?}"), format!("{whole:?}"));
+        }
+    }
+
     /// The model: a node is under lease while its newest accepted stamp is younger than 300 ms.
     #[test]
     fn a_fleet_agrees_with_its_model(

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use gslb_core::fleet::{Fleet, Output};
-use gslb_core::refuge::Moves;
+use gslb_core::refuge::{Move, Moves};
 use proto::address::{Address, Carrier, Transport};
 use proto::control::Fact;
 use proto::id::{NodeId, UnitId};
@@ -47,7 +47,69 @@ fn the_window_is_as_long_as_the_others_need_for_half_of_their_logins() {
     // 2 × 100 logins a second, half of them for this.
     assert_eq!(window(500), 5_000);
     assert_eq!(window(1), 1_000);
-    assert_eq!(window(1_000_000), 30_000);
+    assert_eq!(window(1_900), 19_000);
+}
+
+#[test]
+fn a_node_whose_sessions_fit_nowhere_keeps_them_until_there_is_room() {
+    let mut fleet = Fleet::default();
+    let mut moves = Moves::default();
+    hear(&mut fleet, report(2, 1, 1));
+    hear(&mut fleet, besieged(1, 991));
+
+    // One place too few, however many in another unit.
+    hear(&mut fleet, LoadReport { unit: UnitId(2), ..report(3, 1, 1) });
+    assert_eq!(told(&moves.plan(&fleet, Mono(0))), [(1, 0, vec![])]);
+    assert_eq!(moves.plan(&fleet, Mono(4_999)), [], "operators are not told all the time");
+
+    hear(&mut fleet, with(report(2, 1, 2), |it| it.sessions = 9));
+    let planned = moves.plan(&fleet, Mono(5_000));
+    assert_eq!(told(&planned), [(1, 19_820, vec![2])]);
+}
+
+#[test]
+fn all_besieged_nodes_together_get_the_places_that_there_are() {
+    let mut fleet = Fleet::default();
+    let mut moves = Moves::default();
+    let fast = |node, sessions| {
+        with(report(node, 1, 1), |it| (it.handshakes_per_s_max, it.sessions) = (10_000, sessions))
+    };
+    hear(&mut fleet, fast(11, 0));
+    hear(&mut fleet, fast(12, 600));
+    for node in 1..=3 {
+        hear(&mut fleet, besieged(node, 700));
+    }
+
+    let planned = moves.plan(&fleet, Mono(0));
+
+    // 350 each; then 700 in the 650 that one has left and the 50 of the other.
+    assert_eq!(hosts(&planned), [vec![11, 12], vec![], vec![]]);
+    assert_eq!(planned[0].window_ms, 1_000);
+
+    // Those of the first are under way, which the loads do not tell yet.
+    assert_eq!(hosts(&moves.plan(&fleet, Mono(5_000))), [vec![], vec![]] as [Vec<u32>; 2]);
+
+    hear(&mut fleet, with(besieged(1, 0), |it| it.besieged = false));
+    hear(&mut fleet, fast(13, 0));
+    assert_eq!(hosts(&moves.plan(&fleet, Mono(10_000))), [vec![13, 11], vec![11, 13]]);
+}
+
+#[test]
+fn all_besieged_nodes_together_get_half_of_the_logins() {
+    let mut fleet = Fleet::default();
+    let mut moves = Moves::default();
+    hear(&mut fleet, with(report(9, 1, 1), |it| it.sessions_max = 100_000));
+    for node in 1..=3 {
+        hear(&mut fleet, besieged(node, 600));
+    }
+
+    // 50 logins a second, in 30 seconds at most.
+    let planned = moves.plan(&fleet, Mono(0));
+    assert_eq!(told(&planned), [(1, 24_000, vec![9]), (2, 24_000, vec![9]), (3, 0, vec![])]);
+
+    // They use them all until the end of their windows.
+    assert_eq!(told(&moves.plan(&fleet, Mono(20_000))), [(3, 0, vec![])]);
+    assert_eq!(told(&moves.plan(&fleet, Mono(25_000))), [(3, 12_000, vec![9])]);
 }
 
 #[test]
@@ -111,6 +173,21 @@ fn a_move_without_addresses_is_understood() {
 
     let addresses = Vec::new();
     assert_eq!(fact, Fact::Move { node: NodeId(7), window_ms: 500, addresses, at: Wall(0) });
+}
+
+/// By besieged node: its window, and the nodes that take its sessions in.
+fn told(moves: &[Move]) -> Vec<(u32, u32, Vec<u32>)> {
+    let one = |(it, hosts): (&Move, _)| (it.node.0, it.window_ms, hosts);
+    moves.iter().zip(hosts(moves)).map(one).collect()
+}
+
+fn hosts(moves: &[Move]) -> Vec<Vec<u32>> {
+    let number = |it: &Address| it.host.strip_prefix("reserve-").unwrap().parse().unwrap();
+    moves.iter().map(|it| it.addresses.iter().map(number).collect()).collect()
+}
+
+fn besieged(node: u32, sessions: u32) -> LoadReport {
+    with(report(node, 1, 1), |it| (it.besieged, it.sessions) = (true, sessions))
 }
 
 fn hear(fleet: &mut Fleet, report: LoadReport) {

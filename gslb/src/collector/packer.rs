@@ -1,9 +1,11 @@
 //! Which loads are passed on, and when: what a collector decides, without a socket or a clock.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gslb_core::fleet::{Fleet, Heard, Output, Refusal};
-use proto::load::LoadReport;
+use proto::id::NodeId;
+use proto::load::{RegionLoads, ReportView};
 use proto::time::{Mono, Wall};
 
 use crate::table::Value;
@@ -16,15 +18,28 @@ pub(crate) struct Packer {
     idle: Duration,
     /// Fleet version and time of the last pack.
     last: (u64, Mono),
+    /// Every node's last report as it came, which is how it is passed on. They are as many as there
+    /// are secrets.
+    reports: BTreeMap<NodeId, Vec<u8>>,
 }
 
 impl Packer {
     pub(crate) const fn new(fleet: Fleet, idle: Duration, now: Mono) -> Self {
-        Self { fleet, idle, last: (0, now) }
+        Self { fleet, idle, last: (0, now), reports: BTreeMap::new() }
     }
 
-    pub(crate) fn hear(&mut self, report: LoadReport, now: Mono) -> Result<Heard, Refusal> {
-        self.fleet.handle(report, now)
+    /// Hears the report in `bytes`.
+    pub(crate) fn hear(
+        &mut self,
+        bytes: &[u8],
+        report: ReportView<'_>,
+        now: Mono,
+    ) -> Result<Heard, Refusal> {
+        let heard = self.fleet.hear(report, now)?;
+        let kept = self.reports.entry(report.node()).or_default();
+        kept.clear();
+        kept.extend_from_slice(bytes);
+        Ok(heard)
     }
 
     /// Tells operators what became of nodes. Says whether one of them takes no more viewers, which
@@ -51,7 +66,13 @@ impl Packer {
             return None;
         }
         self.last = (self.fleet.version(), now);
-        let packed = self.fleet.pack(at).into_iter();
-        Some(packed.map(|it| Value { bytes: it.encode(), region: it.region.into() }).collect())
+        let regions = self.fleet.by_region();
+        Some(regions.map(|(region, nodes)| self.value(region, &nodes, at)).collect())
+    }
+
+    fn value(&self, region: &str, nodes: &[NodeId], at: Wall) -> Value {
+        let reports = nodes.iter().filter_map(|it| self.reports.get(it));
+        let reports: Vec<&[u8]> = reports.map(Vec::as_slice).collect();
+        Value { region: region.into(), bytes: RegionLoads::pack(region, at, &reports) }
     }
 }

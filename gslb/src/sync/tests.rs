@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use auth_core::policy::Policies;
 use auth_core::ticket::TicketKeys;
 use gslb_core::assign::{Request, Wants};
+use gslb_core::fleet::Heard;
 use gslb_core::listener::Listener;
 use proto::address::{Address, Carrier, Transport};
 use proto::id::{NodeId, UnitId};
-use proto::load::{Load, LoadReport};
+use proto::load::{Load, LoadReport, ReportView};
 use proto::time::Wall;
 
 use super::*;
@@ -144,7 +145,7 @@ async fn a_node_that_drains_or_is_besieged_gets_no_answer_ten_milliseconds_later
             let told = scene.now + Duration::from_millis(phase_ms);
             let mut report = scene.report(1);
             flag(&mut report.load);
-            scene.packer.hear(report, told).unwrap();
+            hear(&mut scene.packer, &report, told).unwrap();
             scene.nodes.remove(&1);
             assert!(scene.packer.tell());
             scene.put(told).await;
@@ -278,7 +279,7 @@ impl Scene {
             for node in self.nodes.clone() {
                 if self.now.0 % REPORT_MS == u64::from(node) * 35 % REPORT_MS {
                     let report = self.report(node);
-                    self.packer.hear(report, self.now).ok();
+                    hear(&mut self.packer, &report, self.now).ok();
                 }
             }
             self.put(self.now).await;
@@ -359,6 +360,11 @@ fn known() -> Known {
 fn packer(now: Mono) -> Packer {
     let config = Config { lease_ms: 300, ..Config::default() };
     Packer::new(config.fleet(), Duration::from_millis(config.collector.idle_ms.into()), now)
+}
+
+fn hear(packer: &mut Packer, report: &LoadReport, now: Mono) -> Result<Heard, Refusal> {
+    let bytes = report.encode();
+    packer.hear(&bytes, ReportView::read(&bytes).unwrap(), now)
 }
 
 /// A node with 1,000 places and 100 logins a second; its port is its number.

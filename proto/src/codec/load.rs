@@ -1,10 +1,13 @@
 //! Load reports, one by one and packed by region.
 
+mod pack;
+mod view;
+
 use bytes::Bytes;
 use flatbuffers::WIPOffset;
 
 use super::word::{self, Code};
-use super::{Builder, build, check_length, record, refused, root};
+use super::{Builder, build, refused};
 use crate::address::{Address, Carrier, Transport};
 use crate::decode::DecodeError;
 use crate::generated as fb;
@@ -12,6 +15,8 @@ use crate::id::{NodeId, UnitId};
 use crate::limits;
 use crate::load::{Load, LoadReport, RegionLoads};
 use crate::time::Wall;
+
+pub use view::{RegionView, ReportView};
 
 pub(super) fn write_report(report: &LoadReport) -> Bytes {
     build(512, |b| report_table(b, report))
@@ -69,25 +74,59 @@ fn load_struct(load: Load) -> fb::Load {
 }
 
 pub(super) fn read_report(bytes: &[u8]) -> Result<LoadReport, DecodeError> {
-    check_length(bytes, 1, limits::REPORT_BYTES_MAX)?;
-    report(root::<fb::LoadReport<'_>>(bytes)?)
+    ReportView::read(bytes)?.to_report()
 }
 
 pub(super) fn read_region(bytes: &[u8]) -> Result<RegionLoads, DecodeError> {
-    let it = record::<fb::RegionLoads<'_>>(bytes)?;
-    if it.nodes().map_or(0, |it| it.len()) > limits::REGION_NODES_MAX {
-        return refused("nodes");
-    }
+    let it = RegionView::read(bytes)?;
     Ok(RegionLoads {
-        region: word::text(it.region(), limits::WORD_BYTES_MAX, "region")?,
-        at: Wall(it.at_ms()),
-        nodes: it.nodes().into_iter().flatten().map(report).collect::<Result<_, _>>()?,
+        region: it.region()?,
+        at: it.at(),
+        nodes: it.nodes().map(ReportView::to_report).collect::<Result<_, _>>()?,
     })
 }
 
+impl RegionLoads {
+    /// The value of reports that [`ReportView::read`] takes, as it would be if they were decoded
+    /// and then encoded.
+    #[must_use]
+    pub fn pack(region: &str, at: Wall, reports: &[&[u8]]) -> Bytes {
+        pack::pack(region, at, reports)
+    }
+}
+
+/// An address as it is on the wire.
+#[derive(Clone, Copy, Debug)]
+struct Column<'a> {
+    host: &'a str,
+    machine_room: &'a str,
+    transport: fb::Transport,
+    carrier: fb::Carrier,
+    port: u16,
+}
+
+impl Column<'_> {
+    fn is(self, known: &Address) -> bool {
+        self.host == known.host
+            && self.machine_room == known.machine_room
+            && self.transport == known.transport.wire()
+            && self.carrier == known.carrier.wire()
+            && self.port == known.port
+    }
+
+    fn address(self) -> Result<Address, DecodeError> {
+        Ok(Address {
+            host: word::text(self.host, limits::HOST_BYTES_MAX, "host")?,
+            port: self.port,
+            transport: Transport::read(self.transport, "transport")?,
+            carrier: Carrier::read(self.carrier, "carrier")?,
+            machine_room: word::text(self.machine_room, limits::WORD_BYTES_MAX, "machine_room")?,
+        })
+    }
+}
+
 fn report(it: fb::LoadReport<'_>) -> Result<LoadReport, DecodeError> {
-    let load = it.load();
-    let mut addresses = addresses(it)?;
+    let mut addresses = columns(it)?.map(Column::address).collect::<Result<Vec<_>, _>>()?;
     let Some(published) = addresses.len().checked_sub(it.reserves().into()) else {
         return refused("reserves");
     };
@@ -100,22 +139,27 @@ fn report(it: fb::LoadReport<'_>) -> Result<LoadReport, DecodeError> {
         start: Wall(it.start_ms()),
         addresses,
         reserve,
-        load: Load {
-            sessions: load.sessions(),
-            sessions_max: load.sessions_max(),
-            handshakes: load.handshakes(),
-            handshakes_per_s: load.handshakes_per_s(),
-            handshakes_per_s_max: it.handshakes_per_s_max(),
-            egress_bps: load.egress_bps(),
-            cpu_permille: load.cpu_permille(),
-            accept_queue: load.accept_queue(),
-            draining: load.draining(),
-            besieged: load.besieged(),
-        },
+        load: load(it),
     })
 }
 
-fn addresses(it: fb::LoadReport<'_>) -> Result<Vec<Address>, DecodeError> {
+fn load(it: fb::LoadReport<'_>) -> Load {
+    let load = it.load();
+    Load {
+        sessions: load.sessions(),
+        sessions_max: load.sessions_max(),
+        handshakes: load.handshakes(),
+        handshakes_per_s: load.handshakes_per_s(),
+        handshakes_per_s_max: it.handshakes_per_s_max(),
+        egress_bps: load.egress_bps(),
+        cpu_permille: load.cpu_permille(),
+        accept_queue: load.accept_queue(),
+        draining: load.draining(),
+        besieged: load.besieged(),
+    }
+}
+
+fn columns(it: fb::LoadReport<'_>) -> Result<impl Iterator<Item = Column<'_>>, DecodeError> {
     let count = it.hosts().map_or(0, |it| it.len());
     let equal = it.ports().map_or(0, |it| it.len()) == count
         && it.transports().map_or(0, |it| it.len()) == count
@@ -127,15 +171,11 @@ fn addresses(it: fb::LoadReport<'_>) -> Result<Vec<Address>, DecodeError> {
     let names = it.hosts().into_iter().flatten().zip(it.machine_rooms().into_iter().flatten());
     let codes = it.transports().into_iter().flatten().zip(it.carriers().into_iter().flatten());
     let columns = names.zip(codes).zip(it.ports().into_iter().flatten());
-    columns
-        .map(|(((host, machine_room), (transport, carrier)), port)| {
-            Ok(Address {
-                host: word::text(host, limits::HOST_BYTES_MAX, "host")?,
-                port,
-                transport: Transport::read(fb::Transport(transport), "transport")?,
-                carrier: Carrier::read(fb::Carrier(carrier), "carrier")?,
-                machine_room: word::text(machine_room, limits::WORD_BYTES_MAX, "machine_room")?,
-            })
-        })
-        .collect()
+    Ok(columns.map(|(((host, machine_room), (transport, carrier)), port)| Column {
+        host,
+        machine_room,
+        transport: fb::Transport(transport),
+        carrier: fb::Carrier(carrier),
+        port,
+    }))
 }

@@ -10,7 +10,7 @@ use proto::frame::{Downlink, Uplink};
 use proto::id::{AppId, Gen, ItemId, RoomId, SenderRef, SlotNo};
 use proto::item::{Body, Item, Lane, Role, Style};
 use proto::limits;
-use proto::load::{LoadReport, RegionLoads};
+use proto::load::{LoadReport, RegionLoads, ReportView};
 use proto::quality::BaseGauges;
 use proto::segment::{Segment, ids_crc};
 use proto::time::Wall;
@@ -57,6 +57,50 @@ proptest! {
         prop_assert_eq!(ids, expected);
         prop_assert_eq!(json["repeats"].as_array().unwrap().len(), segment.repeats.len());
         prop_assert_eq!(&json["room"], segment.header.room.as_str());
+    }
+}
+
+proptest! {
+    #[test]
+    fn reports_packed_as_they_came_are_the_region_of_the_decoded(
+        at in any::<u64>(),
+        nodes in prop::collection::vec(strategy::load::report(), 0..6),
+        region in "[a-z]{0,9}",
+    ) {
+        let encoded: Vec<_> = nodes.iter().map(LoadReport::encode).collect();
+        let reports: Vec<&[u8]> = encoded.iter().map(AsRef::as_ref).collect();
+
+        let packed = RegionLoads::pack(&region, Wall(at), &reports);
+
+        let loads = RegionLoads { region, at: Wall(at), nodes };
+        prop_assert_eq!(RegionLoads::decode(&packed), Ok(loads));
+    }
+
+    #[test]
+    fn a_report_repeats_what_differs_in_numbers_alone(
+        (said, other) in (strategy::load::report(), strategy::load::report()),
+    ) {
+        let (counter, start) = (other.counter, other.start);
+        let known = LoadReport { counter, start, load: other.load, ..said.clone() };
+        let numbers = |it: &LoadReport| (it.node, it.start, it.counter, it.load);
+        let fields: [fn(&mut LoadReport, &LoadReport); 5] = [
+            |it, other| it.node = other.node,
+            |it, other| it.unit = other.unit,
+            |it, other| it.region.clone_from(&other.region),
+            |it, other| it.addresses.clone_from(&other.addresses),
+            |it, other| it.reserve.clone_from(&other.reserve),
+        ];
+        let bytes = said.encode();
+
+        let view = ReportView::read(&bytes).unwrap();
+
+        prop_assert_eq!((view.node(), view.start(), view.counter(), view.load()), numbers(&said));
+        prop_assert!(view.repeats(&known));
+        for change in fields {
+            let mut changed = known.clone();
+            change(&mut changed, &other);
+            prop_assert_eq!(view.repeats(&changed), changed == known);
+        }
     }
 }
 

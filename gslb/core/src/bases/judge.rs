@@ -10,15 +10,20 @@ use super::{Bases, Entry, PERCENT_MIN, STEP_PERCENT, Why};
 const DRAIN_PERMILLE: u32 = 300;
 /// … and so many more than of the best other base: what is wrong everywhere is not the base.
 ///
-/// Together they are what liars must overcome: less than three tenths of a base's viewers cannot
-/// drain it.
+/// Together they are what liars must overcome: less than three tenths of the votes on a base cannot
+/// drain it. A vote is a session's, whether or not it fetches there, so that it takes as many
+/// sessions as three sevenths of those that use the base, and report.
 const MARGIN_PERMILLE: u32 = 200;
 /// A base returns while fewer thousandths of its votes are bad.
 const WELL_PERMILLE: u32 = 150;
 /// Fewer votes than this drain nothing. With few viewers each leaves a bad base by itself.
 const VOTES_MIN: u32 = 8;
-/// Longest wait before a base that fell again and again gets its first step.
+/// Longest wait before a base that fell again and again gets its first step, and before one that is
+/// said to be bad is tried all the same.
 const HOLD_MAX: Duration = Duration::from_secs(300);
+/// What such a trial takes: its new viewers hear of it, fetch, and report every 5 to 10 s. Without it
+/// the few who are there already, and perhaps lie, would end it at once.
+const TRIAL: Duration = Duration::from_secs(15);
 /// A base that was well for so long starts over with the shortest wait.
 const CALM: Duration = Duration::from_secs(60);
 /// Between two changes of which bad base is least bad.
@@ -29,7 +34,7 @@ impl Bases {
     pub(super) fn judge(&mut self, now: Mono) {
         let names: Vec<String> = self.entries.keys().cloned().collect();
         for base in &names {
-            if let Some(why) = self.fault(base) {
+            if let Some(why) = self.fault(base, now) {
                 self.drain(base, why, now);
             }
         }
@@ -40,13 +45,16 @@ impl Bases {
                 let from = entry.percent;
                 entry.percent = (from - from % STEP_PERCENT + STEP_PERCENT).min(100);
                 entry.changed = now;
+                if why == Why::Trial {
+                    entry.trial_until = now + TRIAL;
+                }
                 self.note(base, from, why);
             }
         }
     }
 
     /// Why a base should lose its viewers, if there is another one to take them.
-    fn fault(&self, base: &str) -> Option<Why> {
+    fn fault(&self, base: &str, now: Mono) -> Option<Why> {
         let entry = self.entries.get(base)?;
         if entry.weight == 0 || entry.percent == PERCENT_MIN {
             return None;
@@ -54,6 +62,9 @@ impl Bases {
         let others = || self.others(base).map(|(_, it)| it);
         if !entry.is_storing() && others().any(Entry::is_storing) {
             return Some(Why::Store);
+        }
+        if now < entry.trial_until {
+            return None;
         }
         let bad = entry.votes.bad_permille(VOTES_MIN)?;
         // What nobody says anything of counts as well.
@@ -102,7 +113,7 @@ impl Entry {
         }
         match self.votes.bad_permille(1) {
             Some(bad) if bad < WELL_PERMILLE => Some(Why::Well),
-            Some(_) => None,
+            Some(_) => (now.since(self.changed) >= HOLD_MAX).then_some(Why::Trial),
             None => {
                 let is_quiet = now.since(self.votes.heard().max(self.changed)) >= quiet;
                 is_quiet.then_some(Why::Quiet)

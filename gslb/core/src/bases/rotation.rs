@@ -24,12 +24,22 @@ pub struct Place {
 /// Whose turn it is: for every region one round.
 ///
 /// A viewer gets the bases of the own region as they weigh, and all others with weight 0: those are
-/// for retries. Where the region has none, or half of its weight is drained, it is as for viewers of
-/// no region: those get the bases of no region, or all.
+/// for retries. As much of the region's weight as is drained, so many of its viewers are treated as
+/// viewers of no region: those get the bases of no region, and as much as those are drained, all.
 #[derive(Debug, Default)]
 pub struct Rotation {
-    regions: BTreeMap<String, Round>,
-    elsewhere: Round,
+    regions: BTreeMap<String, Near>,
+    nowhere: Option<Near>,
+    all: Round,
+}
+
+/// The bases of one region, and which turns they get: those of a drained one go on to others.
+#[derive(Debug)]
+struct Near {
+    round: Round,
+    /// Of [`TURNS_MAX`].
+    share: usize,
+    next: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -47,25 +57,13 @@ impl Rotation {
     #[must_use]
     pub fn new(bases: &[Base], places: &BTreeMap<String, Place>, first_turn: usize) -> Self {
         let region = |it: &Base| places.get(&it.base).map_or("", |it| it.region.as_str());
-        let full = |it: &Base| places.get(&it.base).map_or(0, |it| u64::from(it.weight) * 100);
-        let round = |near: &dyn Fn(&Base) -> bool| Round::new(bases, near, first_turn);
-
-        let nowhere = |it: &Base| region(it).is_empty();
-        let elsewhere = match bases.iter().any(|it| nowhere(it) && it.weight > 0) {
-            true => round(&nowhere),
-            false => round(&|_| true),
-        };
-        let mut regions = BTreeMap::new();
-        for name in bases.iter().map(region).filter(|it| !it.is_empty()) {
-            let here = |it: &Base| region(it) == name;
-            let weight: u64 =
-                bases.iter().filter(|it| here(it)).map(|it| u64::from(it.weight)).sum();
-            let when_well: u64 = bases.iter().filter(|it| here(it)).map(full).sum();
-            if weight > 0 && 2 * weight >= when_well {
-                regions.entry(name.to_owned()).or_insert_with(|| round(&here));
-            }
+        let names = bases.iter().map(region).filter(|it| !it.is_empty());
+        let near = |name| Some((str::to_owned(name), Near::new(bases, places, name, first_turn)?));
+        Self {
+            regions: names.filter_map(near).collect(),
+            nowhere: Near::new(bases, places, "", first_turn),
+            all: Round::new(bases, &|_| true, first_turn),
         }
-        Self { regions, elsewhere }
     }
 
     /// Whether it matters where a viewer is.
@@ -77,12 +75,42 @@ impl Rotation {
     /// Whether there is no base at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.elsewhere.lists.is_empty()
+        self.all.lists.is_empty()
     }
 
     /// The bases for the next viewer of a region, in order; none if there are none.
     pub fn next(&self, region: &str) -> &[Base] {
-        self.regions.get(region).unwrap_or(&self.elsewhere).next()
+        let own = self.regions.get(region).and_then(Near::next);
+        own.or_else(|| self.nowhere.as_ref()?.next()).unwrap_or_else(|| self.all.next())
+    }
+}
+
+impl Near {
+    /// None if the region has no base that weighs anything.
+    fn new(
+        bases: &[Base],
+        places: &BTreeMap<String, Place>,
+        region: &str,
+        first_turn: usize,
+    ) -> Option<Self> {
+        let here = |it: &Base| places.get(&it.base).map_or("", |it| it.region.as_str()) == region;
+        let full = |it: &Base| places.get(&it.base).map_or(0, |it| u64::from(it.weight) * 100);
+        let weight: u64 = bases.iter().filter(|it| here(it)).map(|it| u64::from(it.weight)).sum();
+        let when_well: u64 = bases.iter().filter(|it| here(it)).map(full).sum();
+        // A drained base keeps some, so that somebody notices when it is well again.
+        let share = (weight * TURNS_MAX).checked_div(when_well)?.clamp(1, TURNS_MAX);
+        (weight > 0).then(|| Self {
+            round: Round::new(bases, &here, first_turn),
+            share: usize::try_from(share).unwrap_or(usize::MAX),
+            next: AtomicUsize::new(first_turn),
+        })
+    }
+
+    /// None if it is another's turn; those are spread evenly.
+    fn next(&self) -> Option<&[Base]> {
+        const TURNS: usize = TURNS_MAX as usize;
+        let turn = self.next.fetch_add(1, Ordering::Relaxed) % TURNS;
+        (turn * self.share % TURNS + self.share >= TURNS).then(|| self.round.next())
     }
 }
 
@@ -141,6 +169,11 @@ mod tests {
         weights.iter().map(|&(base, weight)| Base { base: base.to_owned(), weight }).collect()
     }
 
+    fn places(regions: &[(&str, &str)]) -> BTreeMap<String, Place> {
+        let place = |region: &str| Place { region: region.to_owned(), weight: 1 };
+        regions.iter().map(|&(base, region)| (base.to_owned(), place(region))).collect()
+    }
+
     fn firsts(rotation: &Rotation, region: &str, turns: usize) -> String {
         (0..turns).map(|_| rotation.next(region)[0].base.as_str()).collect()
     }
@@ -185,15 +218,32 @@ mod tests {
     }
 
     #[test]
-    fn a_region_whose_bases_are_drained_is_as_any_other() {
-        let list = bases(&[("n", 1), ("w", 200)]);
-        let place = |region: &str, weight| Place { region: region.to_owned(), weight };
-        let places =
-            BTreeMap::from([("n".to_owned(), place("north", 1)), ("w".to_owned(), place("", 2))]);
+    fn a_region_loses_as_many_viewers_as_its_bases_are_drained() {
+        let places = places(&[("n", "north"), ("w", "")]);
+        for percent in [1, 10, 49, 50, 90, 100] {
+            let list = bases(&[("n", percent), ("w", 100)]);
+            let rotation = Rotation::new(&list, &places, 3);
 
-        let rotation = Rotation::new(&list, &places, 0);
+            let all = firsts(&rotation, "north", 1_000);
 
-        assert_eq!(firsts(&rotation, "north", 2), "ww");
+            assert_eq!(all.matches('n').count(), 10 * percent as usize, "{percent} %");
+            assert!(percent < 50 || !all.contains("ww"), "they come evenly: {all}");
+        }
+    }
+
+    #[test]
+    fn a_drained_base_of_no_region_loses_its_viewers_to_all_others() {
+        let rotation = Rotation::new(
+            &bases(&[("n", 1), ("s", 100), ("w", 1)]),
+            &places(&[("n", "north"), ("s", "south"), ("w", "")]),
+            0,
+        );
+
+        for region in ["", "north", "east"] {
+            let all = firsts(&rotation, region, 1_000);
+            assert!(all.matches('s').count() >= 960, "{region}: {all}");
+            assert!(all.contains('w'), "somebody notices when it is well again");
+        }
     }
 
     #[test]

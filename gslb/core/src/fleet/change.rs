@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use proto::load::LoadReport;
-use proto::time::Mono;
+use proto::load::{Load, LoadReport};
+use proto::time::{Mono, Wall};
 
-use super::lease::{Lease, Ramp};
+use super::lease::{Lease, Past, Ramp, Stamp};
 use super::row::{Row, State};
 use super::{Fleet, Member, OUTPUTS_PER_NODE, Output};
 use crate::listener::Listener;
@@ -29,23 +29,22 @@ impl Fleet {
         })
     }
 
-    /// From when on the node grows, and how fast.
-    pub(super) fn next_ramp(&self, slot: u32, report: &LoadReport, now: Mono) -> Ramp {
+    /// What is known of the node of a slot when it reports with this `start`.
+    pub(super) fn past(&self, slot: u32, start: Wall, now: Mono) -> Past {
         let (at, is_settling) = (slot as usize, now < self.settled);
         let before = self.member(slot).map(|it| &it.report);
-        match before {
+        let ramp = match before {
             Some(before) if before.load.besieged => Ramp::Siege(now),
-            Some(before) if before.load.draining || before.start != report.start => {
-                Ramp::Start(now)
-            }
+            Some(before) if before.load.draining || before.start != start => Ramp::Start(now),
             Some(_) if self.rows[at].is_live() => self.leases[at].ramp,
             Some(_) | None if is_settling => Ramp::Done,
             Some(_) | None => Ramp::Start(now),
-        }
+        };
+        Past { ramp, drained: before.is_some_and(|it| it.load.draining) }
     }
 
-    /// Puts what is known of a node in its place.
-    pub(super) fn settle(&mut self, slot: u32, report: LoadReport, region: Region, lease: Lease) {
+    /// Puts what changes seldom of a node in its place.
+    pub(super) fn settle(&mut self, slot: u32, report: LoadReport, region: Region) {
         let at = slot as usize;
         let same = self.members[at].as_ref().filter(|_| self.rows[at].is_live()).filter(|it| {
             it.region == region
@@ -56,20 +55,40 @@ impl Fleet {
             self.shape += 1;
             Listener::prepare(&report.addresses, &report.reserve)
         });
-        let state = if report.load.draining || report.load.besieged {
+        self.slots.insert(report.node, slot);
+        self.members[at] = Some(Member { report, region, listeners });
+    }
+
+    /// Extends the lease of a settled node, whose numbers are now these.
+    pub(super) fn renew(&mut self, slot: u32, said: (Stamp, Load), past: Past, now: Mono) {
+        let at = slot as usize;
+        let Some(Member { report, .. }) = &mut self.members[at] else { return };
+        let (stamp, load) = said;
+        (report.start, report.counter, report.load) = (stamp.start, stamp.counter, load);
+        self.heard = self.heard.max(now);
+        self.version += 1;
+        let state = if load.draining || load.besieged {
             State::Resting
-        } else if lease.ramp == Ramp::Done {
+        } else if past.ramp == Ramp::Done {
             State::Taking
         } else {
             State::Growing
         };
         // Cut off: only two neighbouring numbers are ever compared.
         let report_no = u32::try_from(self.version & u64::from(u32::MAX)).expect("it is cut off");
-        self.rows[at] = Row::new(&report, report_no, state);
-        self.leases[at] = lease;
-        self.slots.insert(report.node, slot);
-        self.members[at] = Some(Member { report, region, listeners });
-        self.due = self.due.min(lease.expires);
+        self.rows[at] = Row::new(report, report_no, state);
+        let node = report.node;
+        let expires = now + self.limits.lease;
+        self.leases[at] = Lease { expires, ramp: past.ramp };
+        self.due = self.due.min(expires);
+        if load.draining && !past.drained {
+            self.tell(Output::Draining(node));
+        }
+        if !load.besieged {
+            self.besieged.remove(&node);
+        } else if self.besieged.insert(node) {
+            self.tell(Output::Besieged(node));
+        }
     }
 
     pub(super) fn enter(&mut self, region: Region) {

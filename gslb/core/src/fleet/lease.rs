@@ -21,11 +21,20 @@ pub(crate) enum Ramp {
     Siege(Mono),
 }
 
+/// What the reports before say of the next one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Past {
+    /// From when on the node grows, and how fast.
+    pub(super) ramp: Ramp,
+    /// Whether it drained already.
+    pub(super) drained: bool,
+}
+
 /// A report's place in its node's history.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct Stamp {
-    start: Wall,
-    counter: u64,
+    pub(super) start: Wall,
+    pub(super) counter: u64,
 }
 
 impl Stamp {
