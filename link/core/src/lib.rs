@@ -14,12 +14,15 @@ pub mod failures;
 pub mod framing;
 pub mod hub;
 pub mod knowledge;
+pub mod moves;
 pub mod outbox;
+pub mod places;
 pub mod quality;
 pub mod resume;
 pub mod ring;
 pub mod session;
 pub mod siege;
+pub mod signs;
 
 use proto::time::{Mono, Wall};
 
