@@ -69,8 +69,8 @@ impl Askers {
         self.asked.get_mut(&id)
     }
 
-    /// What was asked for by one session of a viewer is told to the next one. Looks at the newest
-    /// first: what is sent again was sent moments ago.
+    /// What was asked for by one session of a viewer, and has no verdict yet, is told to the next
+    /// one. Looks at the newest first: what is sent again was sent moments ago.
     pub fn redirect(&mut self, from: Asker, to: Asker) {
         let asked = |id: &ItemId| self.asked.get(id).is_some_and(|it| it.asker == from);
         let newest = self.order.iter().rev().take(REDIRECT_TRIES_MAX);

@@ -202,13 +202,27 @@ impl Shard {
             Heard::Refused(refusal) => self.reply(asker, Outcome::Verdict(drop_as(refusal))),
             Heard::Again { before, said } => {
                 if before != asker {
-                    self.askers.redirect(before, asker);
+                    self.redirect(before, asker, said);
                 }
                 // Otherwise the answer is on its way, to whoever asked last.
                 if let Some(verdict) = said {
                     self.reply(asker, Outcome::Verdict(verdict));
                 }
             }
+        }
+    }
+
+    /// The fate of what came again is told to whoever sent it last. No rate holds back who sends
+    /// again, so that only an item without a verdict, which has one in a moment, is searched for.
+    fn redirect(&mut self, before: Asker, asker: Asker, said: Option<Verdict>) {
+        match said {
+            None => self.askers.redirect(before, asker),
+            Some(Verdict::Admit(id) | Verdict::Shadow(id)) => {
+                if let Some(asked) = self.askers.find(id) {
+                    asked.asker = asker;
+                }
+            }
+            Some(Verdict::Drop { .. }) => {}
         }
     }
 

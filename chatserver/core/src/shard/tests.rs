@@ -270,6 +270,41 @@ fn what_is_sent_again_from_the_next_session_is_one_item_and_answered_there() {
     assert!(matches!(other[..], [Output::Publish(_)]), "a session may count anew: {other:?}");
 }
 
+#[test]
+fn a_refused_comment_that_comes_again_takes_no_other_comments_fate_with_it() {
+    let mut shard = shard(RoomSettings { graphemes_max: 3, ..RoomSettings::default() });
+    let from = |session, text: &str| {
+        let entry = UplinkEntry { session: SessionId(session), ..entry("v", 1, text) };
+        Input::Uplink { node: NODE, entry }
+    };
+    // The number counts anew for the first session, which has another comment under it then.
+    feed(&mut shard, from(1, "long"), 0);
+    feed(&mut shard, from(9, "long"), 0);
+    let shown = say_and_publish(&mut shard, "v", 1, "y", 0);
+    feed(&mut shard, from(1, "long"), 0);
+    feed(&mut shard, from(9, "long"), 0);
+
+    let fates = vec![(shown, Fate::Shed { reason: Reason::OverBudget })];
+    let told = feed(&mut shard, Input::Event(RoomEvent::Fates { fates }), 10);
+
+    assert_eq!(told, vec![answer(1, Outcome::Shed(Reason::OverBudget))]);
+}
+
+#[test]
+fn the_fate_of_what_was_admitted_goes_to_the_session_that_sent_it_last() {
+    let mut shard = shard(RoomSettings::default());
+    let shown = say_and_publish(&mut shard, "v", 1, "x", 0);
+    let again = UplinkEntry { session: SessionId(9), ..entry("v", 1, "x") };
+    feed(&mut shard, Input::Uplink { node: NodeId(8), entry: again }, 10);
+
+    let fates = vec![(shown, Fate::Shed { reason: Reason::OverBudget })];
+    let told = feed(&mut shard, Input::Event(RoomEvent::Fates { fates }), 20);
+
+    let outcome = Outcome::Shed(Reason::OverBudget);
+    let reply = Reply::Ack { session: SessionId(9), cid: Cid(1), outcome };
+    assert_eq!(told, vec![Output::Reply { node: NodeId(8), reply }]);
+}
+
 const LIMITS: Limits = Limits { shard: 5, rooms_max: 3, senders_max: 3, asked_max: 100 };
 
 fn at(ms: u64) -> Now {
