@@ -18,9 +18,10 @@ use proto::time::Wall;
 
 use crate::derive::LinkId;
 use crate::mac;
+use crate::wire;
 
 pub use explain::{Explanation, explain};
-pub use layout::{Selector, Unverified};
+pub use layout::{Draft, Selector, Unverified};
 pub use verify::{KeyName, KeySource, NoKey, Scope, TokenRefusal, Verified, verify, verify_with};
 
 /// Longest life of a token, seconds.
@@ -201,8 +202,8 @@ pub struct Key {
 /// it; a token minted with another is refused everywhere.
 #[must_use]
 pub fn mint(claims: &Claims, key: &Key) -> String {
-    let selector = Selector { alg: key.mac.alg().code(), kid: key.kid, epoch: key.epoch };
-    layout::write(claims, selector, &key.mac)
+    let mut draft = Draft::new(claims);
+    wire::encode(layout::PREFIX, draft.sign(&claims.link, &claims.jti, key))
 }
 
 #[cfg(test)]

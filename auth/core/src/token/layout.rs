@@ -5,12 +5,13 @@
 //! | link_id[16] | jti[16] | len u8 account | len u8 device | n u8 × (len u8 room)
 //! ```
 
+use base64_simd::URL_SAFE_NO_PAD;
 use proto::id::AppId;
 use proto::limits::TOKEN_BYTES_MAX;
 
-use super::{Claims, TokenRefusal};
+use super::{Claims, Key, TokenRefusal};
 use crate::derive::LinkId;
-use crate::mac::{self, BLOCK_BYTES, MAC_BYTES, PADDING_BYTES_MIN, Padded};
+use crate::mac::{BLOCK_BYTES, MAC_BYTES, PADDING_BYTES_MIN, Padded};
 use crate::wire::{self, NAMES_BYTES_MAX, Names, Reader};
 
 /// What every token begins with.
@@ -174,43 +175,74 @@ impl Unverified {
     }
 }
 
-/// Writes the text of a token.
-pub(super) fn write(claims: &Claims, selector: Selector, key: &mac::Key) -> String {
-    let mut room = [[0; BLOCK_BYTES]; LONG_BLOCKS];
-    let message_bytes = write_message(claims, selector, room.as_flattened_mut());
-    let mac = key.sign(&Padded::new(&mut room, message_bytes));
-    let raw = &mut room.as_flattened_mut()[DOMAIN.len()..message_bytes + MAC_BYTES];
-    if let Some(place) = raw.last_chunk_mut() {
-        *place = mac;
-    }
-    wire::encode(PREFIX, raw)
+/// The tokens of one viewer: what they share is laid out once, and their addresses and numbers are
+/// filled in one after another.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// Domain and body, and room for padding and MAC.
+    room: [[u8; BLOCK_BYTES]; LONG_BLOCKS],
+    message_bytes: usize,
 }
 
-/// Domain and body; how long they are.
-fn write_message(claims: &Claims, selector: Selector, room: &mut [u8]) -> usize {
-    let mut written = 0;
-    let mut put = |bytes: &[u8]| {
-        room[written..][..bytes.len()].copy_from_slice(bytes);
-        written += bytes.len();
-    };
-    put(DOMAIN);
-    put(&[VERSION, selector.alg, claims.flags, selector.kid]);
-    put(&claims.app.0.to_be_bytes());
-    put(&selector.epoch.to_be_bytes());
-    put(&claims.iat_s.to_be_bytes());
-    put(&claims.ttl_s.to_be_bytes());
-    put(&claims.caps.to_be_bytes());
-    put(&claims.link);
-    put(&claims.jti);
-    wire::put_names(&claims.account, claims.device.as_ref(), &claims.rooms, put);
-    written
+impl Draft {
+    /// Lays out all of `claims` but its link and number.
+    #[must_use]
+    #[inline]
+    pub fn new(claims: &Claims) -> Self {
+        let mut draft = Self { room: [[0; BLOCK_BYTES]; LONG_BLOCKS], message_bytes: 0 };
+        let (room, written) = (draft.room.as_flattened_mut(), &mut draft.message_bytes);
+        let mut put = |bytes: &[u8]| {
+            room[*written..][..bytes.len()].copy_from_slice(bytes);
+            *written += bytes.len();
+        };
+        put(DOMAIN);
+        put(&[VERSION, 0, claims.flags, 0]);
+        put(&claims.app.0.to_be_bytes());
+        put(&[0; 4]);
+        put(&claims.iat_s.to_be_bytes());
+        put(&claims.ttl_s.to_be_bytes());
+        put(&claims.caps.to_be_bytes());
+        put(&[0; 32]);
+        wire::put_names(&claims.account, claims.device.as_ref(), &claims.rooms, put);
+        draft
+    }
+
+    /// Writes a token for `link` with the number `jti` behind what `text` holds; see
+    /// [`mint`](super::mint) for the key.
+    #[inline]
+    pub fn mint(&mut self, link: &LinkId, jti: &[u8; 16], key: &Key, text: &mut Vec<u8>) {
+        let raw = self.sign(link, jti, key);
+        text.extend_from_slice(PREFIX.as_bytes());
+        URL_SAFE_NO_PAD.encode_append(raw, text);
+    }
+
+    /// Fills in the rest and signs it: body and MAC.
+    #[inline]
+    pub(super) fn sign(&mut self, link: &LinkId, jti: &[u8; 16], key: &Key) -> &[u8] {
+        let mut put = |at: usize, bytes: &[u8]| {
+            self.room.as_flattened_mut()[DOMAIN.len() + at..][..bytes.len()].copy_from_slice(bytes);
+        };
+        put(1, &[key.mac.alg().code()]);
+        put(3, &[key.kid]);
+        put(8, &key.epoch.to_be_bytes());
+        put(20, link);
+        put(36, jti);
+        let end = self.message_bytes + MAC_BYTES;
+        let mac = key.mac.sign(&Padded::new(&mut self.room, self.message_bytes));
+        let raw = &mut self.room.as_flattened_mut()[DOMAIN.len()..end];
+        if let Some(place) = raw.last_chunk_mut() {
+            *place = mac;
+        }
+        raw
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::derive::from_hex;
-    use crate::mac::Alg;
+    use crate::mac::{self, Alg};
+    use crate::token::mint;
     use crate::token::tests::vector_claims;
 
     /// The body and MAC of the protocol page's vector.
@@ -220,7 +252,8 @@ mod tests {
             from_hex("020bb57b93052c3d040613e9dac6af8dcc12cab8a2743a38c30bf94f7ed3db16").unwrap();
         let selector = Selector { alg: 1, kid: 0, epoch: 2_975_000 };
 
-        let text = write(&vector_claims(), selector, &mac::Key::new(Alg::HmacSha256, &key));
+        let mac = mac::Key::new(Alg::HmacSha256, &key);
+        let text = mint(&vector_claims(), &Key { epoch: selector.epoch, kid: selector.kid, mac });
         let token = Unverified::read(&text).unwrap();
 
         assert_eq!(token.body_bytes, 74);
