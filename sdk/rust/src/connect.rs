@@ -1,4 +1,5 @@
-//! From nothing to logged in: the resume ticket first, then `enter` and its addresses in order.
+//! From nothing to logged in: the resume ticket first, then tokens for the addresses that a link
+//! told, then `enter` and its addresses in order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,8 @@ use crate::options::{Entry, Options};
 use crate::raw;
 use crate::wire::{Wire, WireError};
 
-/// Addresses tried with a resume ticket before `enter` is asked.
+/// Addresses tried with a resume ticket, and as many with tokens for them, before `enter` is asked
+/// for others.
 const RESUME_ADDRESSES_MAX: usize = 2;
 /// Times that `enter` is asked in one attempt, if links find its tokens too old or used.
 const ENTERS_MAX: usize = 2;
@@ -39,6 +41,8 @@ pub(crate) struct Resume {
     pub(crate) ticket: String,
     pub(crate) received: Mono,
     pub(crate) addresses: Vec<Address>,
+    /// A link told the addresses: `enter` gives tokens for them, but does not name them.
+    pub(crate) is_told: bool,
 }
 
 /// What came of it, and what was learned on the way.
@@ -113,25 +117,12 @@ async fn attempt_all(
     mut plan: Plan,
     learned: &mut Learned,
 ) -> Result<Established, Setback> {
-    let mut setback = Setback::default();
     if let Some(resume) = plan.resume.take()
-        && !resume.ticket.is_empty()
-        && options.clock.mono().since(resume.received) < RESUME_AGE_MAX
+        && let Some(established) = go_on(options, &plan, &resume, learned).await?
     {
-        for address in resume.addresses.iter().take(RESUME_ADDRESSES_MAX) {
-            let credential = Credential::ResumeTicket(resume.ticket.clone());
-            match log_in(options, &plan, address, credential, learned).await {
-                Ok(established) => return Ok(established),
-                Err(error) => setback.note(address, &error),
-            }
-            if setback.code.is_some_and(is_about_credential) {
-                break;
-            }
-            if setback.is_final() {
-                return Err(setback);
-            }
-        }
+        return Ok(established);
     }
+    let mut setback = Setback::default();
     for _ in 0..ENTERS_MAX {
         setback = match enter_once(options, &plan, learned).await {
             Ok(established) => return Ok(established),
@@ -146,13 +137,73 @@ async fn attempt_all(
     Err(setback)
 }
 
+/// Goes on where the session before may; nothing if `enter` is to say where instead.
+async fn go_on(
+    options: &Options,
+    plan: &Plan,
+    resume: &Resume,
+    learned: &mut Learned,
+) -> Result<Option<Established>, Setback> {
+    let age = options.clock.mono().since(resume.received);
+    let mut is_live = !resume.ticket.is_empty() && age < RESUME_AGE_MAX;
+    let addresses = resume.addresses.iter().take(RESUME_ADDRESSES_MAX);
+    let mut setback = Setback::default();
+    for address in addresses.clone() {
+        if !is_live {
+            break;
+        }
+        let credential = Credential::ResumeTicket(resume.ticket.clone());
+        match log_in(options, plan, address, credential, learned).await {
+            Ok(established) => return Ok(Some(established)),
+            Err(error) => setback.note(address, &error),
+        }
+        is_live = !setback.code.is_some_and(is_about_credential);
+        if is_live && setback.is_final() {
+            return Err(setback);
+        }
+    }
+    // Without a ticket nothing proves whose session it is: such a viewer enters anew.
+    if is_live || !resume.is_told || matches!(options.entry, Entry::NoTicket { .. }) {
+        return Ok(None);
+    }
+    for address in addresses {
+        match renew(options, plan, address, learned).await {
+            Ok(established) => return Ok(Some(established)),
+            Err(setback) if setback.is_final() => return Err(setback),
+            Err(_) => {}
+        }
+    }
+    Ok(None)
+}
+
+/// Asks `enter` for a token for this address alone, and tries it.
+async fn renew(
+    options: &Options,
+    plan: &Plan,
+    address: &Address,
+    learned: &mut Learned,
+) -> Result<Established, Setback> {
+    let authority = address.authority();
+    let entered = ask(options, Some(authority.clone()), learned).await?;
+    let mut offers = entered.addresses.into_iter();
+    let offer = offers.find(|it| it.address.authority() == authority);
+    let offer = offer.filter(|it| options.speaks(it.address.transport));
+    let Some(offer) = offer else { return Err(Setback::default()) };
+    let logged_in = log_in(options, plan, &offer.address, Credential::Token(offer.token), learned);
+    logged_in.await.map_err(|error| {
+        let mut setback = Setback::default();
+        setback.note(&offer.address, &error);
+        setback
+    })
+}
+
 /// Asks `enter`, and tries its addresses in order.
 async fn enter_once(
     options: &Options,
     plan: &Plan,
     learned: &mut Learned,
 ) -> Result<Established, Setback> {
-    let entered = ask(options, learned).await?;
+    let entered = ask(options, None, learned).await?;
     let mut setback = Setback {
         is_read_only: entered.addresses.is_empty(),
         retry_after: Duration::from_millis(entered.retry_after_ms.into()),
@@ -240,8 +291,12 @@ pub(crate) async fn request(
     }
 }
 
-async fn ask(options: &Options, learned: &mut Learned) -> Result<EnterResponse, Setback> {
-    let request = request(options, None).await.map_err(|error| {
+async fn ask(
+    options: &Options,
+    renew: Option<String>,
+    learned: &mut Learned,
+) -> Result<EnterResponse, Setback> {
+    let request = request(options, renew).await.map_err(|error| {
         tracing::warn!(error = format!("{error:#}"), "there is no ticket to enter with");
         Setback::default()
     })?;

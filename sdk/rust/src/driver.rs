@@ -299,7 +299,9 @@ impl Driver {
                 ticket: String::new(),
                 received: Mono(0),
                 addresses: Vec::new(),
+                is_told: false,
             });
+            resume.is_told = false;
             resume.addresses = addresses.filter(|it| self.options.speaks(it.transport)).collect();
             self.tell_rooms(&Input::Entered);
         }

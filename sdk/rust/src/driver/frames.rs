@@ -69,7 +69,8 @@ impl Driver {
         let mut addresses = vec![session.address.clone()];
         let known = self.resume.take().map(|it| it.addresses);
         addresses.extend(known.into_iter().flatten().filter(|it| *it != session.address));
-        self.resume = Some(Resume { ticket: login_ok.resume_ticket, received: now, addresses });
+        let ticket = login_ok.resume_ticket;
+        self.resume = Some(Resume { ticket, received: now, addresses, is_told: false });
         for joined in login_ok.rooms {
             self.tell_room(&joined.room, Input::Joined(joined.outcome), now);
         }
@@ -107,7 +108,7 @@ impl Driver {
             Control::Bases { ref bases } => {
                 // It says no time: what it says is said now.
                 let said = self.server_clock.offset().map_or(Wall(0), |it| it.wall(now));
-                self.bases.weigh(bases, said);
+                self.bases.weigh(bases, said, said);
                 self.outbox.push_back(Event::Control(control));
             }
             Control::Closed { ref room } => {
@@ -137,6 +138,7 @@ impl Driver {
                 resume.addresses.rotate_left(rotated);
             } else {
                 resume.addresses = moved.into_iter().map(address).collect();
+                resume.is_told = true;
             }
         }
         let retry_after = Duration::from_millis(close.retry_after_ms.into());

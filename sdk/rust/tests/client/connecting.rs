@@ -109,6 +109,55 @@ async fn a_drained_node_is_left_for_the_addresses_it_names_with_the_resume_ticke
 }
 
 #[tokio::test]
+async fn who_is_told_to_move_when_the_resume_ticket_is_too_old_gets_tokens_for_the_told_addresses()
+{
+    let site = Site::start(&Clock::system()).await;
+    let old = Link::bind(Transport::Tcp, None).await;
+    let new = Link::bind(Transport::Tcp, None).await;
+    site.offer(&[old.address()], &[]);
+    let mut viewer = Viewer::start(options(&site, Path::Push));
+    let (mut conn, _) = old.welcome(Path::Push).await;
+    viewer.connected().await;
+    site.offer(&[old.address(), new.address()], &[]);
+
+    let told = new.address().authority();
+    let (code, reason) = (CloseCode::Moved, String::new());
+    let addresses = vec![told.clone()];
+    conn.send(&Downlink::Close(Close { code, reason, retry_after_ms: 0, addresses })).await;
+    let resumed = refuse(&new, CloseCode::TokenExpired, 0).await;
+    let (_conn, login) = new.welcome(Path::Push).await;
+
+    assert!(matches!(resumed, Credential::ResumeTicket(_)));
+    assert_eq!(login.credential, Credential::Token(format!("token for {told}")));
+    assert_eq!(viewer.connected().await, new.address().port);
+    let renewed: Vec<_> = site.entered().into_iter().skip(1).map(|it| it.renew).collect();
+    assert_eq!(renewed, [Some(told)], "enter was asked for this address alone");
+}
+
+#[tokio::test]
+async fn told_addresses_that_enter_does_not_know_are_given_up_for_those_that_it_names() {
+    let site = Site::start(&Clock::system()).await;
+    let old = Link::bind(Transport::Tcp, None).await;
+    let gone = Link::bind(Transport::Tcp, None).await;
+    site.offer(&[old.address()], &[]);
+    let mut viewer = Viewer::start(options(&site, Path::Push));
+    let (mut conn, _) = old.welcome(Path::Push).await;
+    viewer.connected().await;
+
+    let told = gone.address().authority();
+    let (code, reason) = (CloseCode::Moved, String::new());
+    let addresses = vec![told.clone()];
+    conn.send(&Downlink::Close(Close { code, reason, retry_after_ms: 0, addresses })).await;
+    site.refuse(404, "unknown_address", 0);
+    refuse(&gone, CloseCode::TokenExpired, 0).await;
+    let (_conn, _) = old.welcome(Path::Push).await;
+
+    assert_eq!(viewer.connected().await, old.address().port);
+    let renewed: Vec<_> = site.entered().into_iter().skip(1).map(|it| it.renew).collect();
+    assert_eq!(renewed, [Some(told), None]);
+}
+
+#[tokio::test]
 async fn a_resume_ticket_that_is_refused_is_replaced_by_a_token() {
     let site = Site::start(&Clock::system()).await;
     let link = Link::bind(Transport::Tcp, None).await;
