@@ -23,8 +23,9 @@ use std::time::Duration;
 
 use auth_core::app::App;
 use auth_core::ticket::{self, TicketRefusal};
-use auth_core::token::Claims;
+use auth_core::token::{Claims, Draft};
 use gslb_core::assign::{self, ADDRESSES_PER_ANSWER, Request};
+use gslb_core::bases::Rotation;
 use gslb_core::listener::Listener;
 use gslb_core::snapshot::Snapshot;
 use kit::clock::Clock;
@@ -106,7 +107,7 @@ impl Answerer {
         answer: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         let &Question { body, from, api_key } = question;
-        let ask: Ask<'_> = serde_json::from_slice(body).map_err(|_| Refusal::Malformed)?;
+        let ask: Ask<'_> = ask::read(body)?;
         let admitted = self.admission.admit(from, api_key, ask.client.ip)?;
         self.answer_in(Form::Json, &ask, admitted, now, answer)
     }
@@ -125,11 +126,11 @@ impl Answerer {
         if form == Form::Json {
             answer.push(b',');
         }
-        if let Err(refusal) = self.offer(form, ask, admitted, now, answer) {
+        let bases = self.known.bases.load();
+        if let Err(refusal) = self.offer(form, ask, admitted, &bases, now, answer) {
             answer.truncate(start);
             return Err(refusal);
         }
-        let bases = self.known.bases.load();
         let segments = match bases.has_regions() {
             true => bases.next(
                 self.known.place.load().of(admitted.address).region.unwrap_or(&self.config.region),
@@ -154,6 +155,7 @@ impl Answerer {
         form: Form,
         ask: &Ask<'_>,
         admitted: Admitted,
+        bases: &Rotation,
         now: Wall,
         answer: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
@@ -172,14 +174,14 @@ impl Answerer {
         let paths = Paths {
             class: ask.client.class,
             has_addresses: chosen[0].is_some(),
-            has_segments: !self.known.bases.load().is_empty(),
+            has_segments: !bases.is_empty(),
         };
         let retry_after_ms = if paths.has_addresses { 0 } else { self.admission.returns.next_ms() };
         if !paths.has_addresses && !paths.has_segments {
             return Err(Refusal::Nowhere { retry_after_ms });
         }
         let by = entrant.by;
-        put_offers(form, &chosen, minter, entrant.claims(device, from), answer)?;
+        put_offers(form, &chosen, minter, &entrant.claims(device, from), answer)?;
         self.written.delivery(form, paths, answer);
         render::put_retry_after(form, retry_after_ms, answer);
         self.counts.answered(outcome, by);
@@ -204,7 +206,7 @@ impl Answerer {
             return Err(TicketRefusal::UnknownApp { app }.into());
         }
         let number = numbers::next().map_err(|_| Refusal::NoRandom)?;
-        Entrant::without_ticket(app, room.clone(), number, &self.known.policies.read())
+        Entrant::without_ticket(app, room.0.clone(), number, &self.known.policies.read())
     }
 
     /// The addresses to mint for.
@@ -242,7 +244,7 @@ fn put_offers(
     form: Form,
     chosen: &Chosen<'_>,
     minter: &Minter,
-    mut claims: Claims,
+    claims: &Claims,
     answer: &mut Vec<u8>,
 ) -> Result<(), Refusal> {
     let numbers: [u8; 16 * ADDRESSES_PER_ANSWER] =
@@ -251,13 +253,17 @@ fn put_offers(
     if form == Form::Json {
         answer.extend_from_slice(b"\"addresses\":[");
     }
-    for (at, (listener, &number)) in offers.enumerate() {
-        (claims.link, claims.jti) = (*listener.link_id(), number);
-        let token = minter.mint(&claims).map_err(|_| Refusal::NoKeys)?;
+    let (epoch, mut draft) = (minter.epoch(claims.iat_s), Draft::new(claims));
+    for (at, (listener, number)) in offers.enumerate() {
         if at > 0 && form == Form::Json {
             answer.push(b',');
         }
-        render::put_offer(form, listener, &token, answer);
+        render::put_address(form, listener, answer);
+        let link = listener.link_id();
+        let minted =
+            minter.with_key(claims.app, link, epoch, |key| draft.mint(link, number, key, answer));
+        minted.map_err(|_| Refusal::NoKeys)?;
+        render::put_offer_end(form, answer);
     }
     if form == Form::Json {
         answer.push(b']');

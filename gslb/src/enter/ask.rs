@@ -10,7 +10,9 @@ use proto::address::Transport;
 use proto::enter::Class;
 use proto::id::{AppId, RoomId};
 use serde::Deserialize;
-use serde::de::{Deserializer, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
+
+use super::Refusal;
 
 /// The question.
 #[derive(Debug, Default, Deserialize)]
@@ -20,7 +22,7 @@ pub(super) struct Ask<'a> {
     #[serde(borrow)]
     pub(super) ticket: Text<'a>,
     pub(super) app: Option<AppId>,
-    pub(super) room: Option<RoomId>,
+    pub(super) room: Option<Room>,
     #[serde(borrow)]
     pub(super) client: Client<'a>,
     #[serde(borrow)]
@@ -43,10 +45,21 @@ pub(super) struct Client<'a> {
 #[serde(transparent)]
 pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
+/// A room's name, read where it lies.
+#[derive(Debug)]
+pub(super) struct Room(pub(super) RoomId);
+
 /// What a client says that it can speak, best first, repeats left out.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct Transports {
     list: [Option<Transport>; TRANSPORTS],
+}
+
+/// Reads a question.
+pub(super) fn read<'a, A: Deserialize<'a>>(body: &'a [u8]) -> Result<A, Refusal> {
+    // Looked at once: otherwise each of its texts would be.
+    let body = std::str::from_utf8(body).map_err(|_| Refusal::Malformed)?;
+    serde_json::from_str(body).map_err(|_| Refusal::Malformed)
 }
 
 impl Client<'_> {
@@ -84,6 +97,13 @@ impl Transports {
         {
             *place = Some(transport);
         }
+    }
+}
+
+impl<'de> Deserialize<'de> for Room {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = Text::deserialize(deserializer)?;
+        RoomId::parse(&name.0).map(Self).map_err(D::Error::custom)
     }
 }
 
@@ -136,7 +156,7 @@ mod tests {
         let ask: Ask<'_> = serde_json::from_slice(&json).unwrap();
 
         assert!(matches!(ask.ticket, Text(Cow::Borrowed("a.b.c"))));
-        assert_eq!((ask.app, &ask.room), (request.app, &request.room));
+        assert_eq!((ask.app, ask.room.map(|it| it.0)), (request.app, request.room));
         let Client { device, class, transports, ip } = &ask.client;
         assert!(matches!(device, Some(Text(Cow::Borrowed("ios-1")))));
         assert_eq!((*class, *ip), (Class::Weak, request.client.ip));

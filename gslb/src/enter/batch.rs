@@ -7,12 +7,13 @@ use std::fmt;
 use std::net::IpAddr;
 
 use auth_core::ticket::TICKET_BYTES_MAX;
+use gslb_core::bases::Rotation;
 use proto::time::Wall;
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 
 use super::admission::Business;
-use super::ask::Ask;
+use super::ask::{self, Ask};
 use super::render::{self, Form};
 use super::{Answerer, Refusal};
 
@@ -58,7 +59,7 @@ impl Answerer {
         now: Wall,
         answer: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
-        let asks: Asks<'_> = serde_json::from_slice(body).map_err(|_| Refusal::Malformed)?;
+        let asks: Asks<'_> = ask::read(body)?;
         let List { asks, count } = asks.requests;
         let max = self.config.batch_max;
         if count > max as usize {
@@ -67,14 +68,15 @@ impl Answerer {
         answer.reserve(count * OFFERS_BYTES);
         render::put_server(Form::Json, now, answer);
         // They are viewers of anywhere.
-        self.written.common_json(self.known.bases.load().next(""), answer);
+        let bases = self.known.bases.load();
+        self.written.common_json(bases.next(""), answer);
         answer.extend_from_slice(b",\"answers\":[");
         for (at, ask) in asks.iter().enumerate() {
             if at > 0 {
                 answer.push(b',');
             }
             let start = answer.len();
-            if let Err(refusal) = self.answer_one_of(ask, from, business, now, answer) {
+            if let Err(refusal) = self.answer_one_of(ask, from, business, &bases, now, answer) {
                 answer.truncate(start);
                 self.counts.refused(&refusal);
                 render::put_json(&refusal.problem(now).0, answer);
@@ -89,12 +91,13 @@ impl Answerer {
         ask: &Ask<'_>,
         from: IpAddr,
         business: Business,
+        bases: &Rotation,
         now: Wall,
         answer: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         let admitted = self.admission.admit_one_of(from, business, ask.client.ip)?;
         answer.push(b'{');
-        self.offer(Form::Json, ask, admitted, now, answer)?;
+        self.offer(Form::Json, ask, admitted, bases, now, answer)?;
         answer.push(b'}');
         Ok(())
     }

@@ -69,10 +69,11 @@ impl Entrant {
             Entry::Guest => (By::Guest, flag::NO_TICKET | flag::GUEST),
             Entry::Token => return Err(Refusal::TicketRequired),
         };
-        let account = format!("anon-{:032x}", u128::from_be_bytes(number));
+        let account = passing_account(number);
+        let account = str::from_utf8(&account).expect("letters, digits and hyphens are text");
         let entrant = Self {
             app,
-            account: ViewerId::parse(&account).expect("37 letters, digits and hyphens are a name"),
+            account: ViewerId::parse(account).expect("37 letters, digits and hyphens are a name"),
             rooms: Rooms::from(room),
             flags,
             caps: 0,
@@ -112,6 +113,16 @@ impl Entrant {
         self.skew_s = self.skew_s.min(SKEW_S_MAX);
         Ok(self)
     }
+}
+
+/// `anon-` and the number's 32 hexadecimal digits.
+fn passing_account(number: [u8; 16]) -> [u8; 37] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut account = *b"anon-00000000000000000000000000000000";
+    for (digits, byte) in account[5..].as_chunks_mut().0.iter_mut().zip(number) {
+        *digits = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+    }
+    account
 }
 
 /// Which of the two rules refuses; where both do, the one that the viewer can do something about.

@@ -34,7 +34,7 @@ use serde::de::IntoDeserializer;
 use serde::de::value::Error;
 
 use super::Refusal;
-use super::ask::{Ask, Client, Text, Transports};
+use super::ask::{Ask, Client, Room, Text, Transports};
 
 /// The query.
 #[derive(Debug, Default, Deserialize)]
@@ -61,7 +61,7 @@ impl Query {
         Ok(Ask {
             ticket: Text(Cow::Borrowed(ticket.unwrap_or(""))),
             app: self.app,
-            room: self.room.clone(),
+            room: self.room.clone().map(Room),
             client: Client {
                 device: self.device.as_ref().map(text),
                 class: self.class,

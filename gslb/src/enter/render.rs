@@ -108,21 +108,26 @@ impl Order {
     }
 }
 
-/// An address with its token.
-pub(super) fn put_offer(form: Form, listener: &Listener, token: &str, out: &mut Vec<u8>) {
+/// An address, up to where its token begins.
+pub(super) fn put_address(form: Form, listener: &Listener, out: &mut Vec<u8>) {
     match form {
-        Form::Json => {
-            out.extend_from_slice(listener.json().as_bytes());
-            out.extend_from_slice(token.as_bytes());
-            out.extend_from_slice(b"\"}");
-        }
+        Form::Json => out.extend_from_slice(listener.json().as_bytes()),
         Form::Text => {
             let transport = listener.address().transport.name();
-            for part in [listener.authority(), " ", transport, " ", token, "\n"] {
+            for part in [listener.authority(), " ", transport, " "] {
                 out.extend_from_slice(part.as_bytes());
             }
         }
     }
+}
+
+/// What stands behind the token.
+pub(super) fn put_offer_end(form: Form, out: &mut Vec<u8>) {
+    let end: &[u8] = match form {
+        Form::Json => b"\"}",
+        Form::Text => b"\n",
+    };
+    out.extend_from_slice(end);
 }
 
 /// When to ask again, if that is said: `,"retry_after_ms":…`, or a line.

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use auth_core::derive::LinkId;
 use auth_core::keyring::Keyring;
-use auth_core::token::{self, Claims, KeySource, NoKey};
+use auth_core::token::{self, KeySource, NoKey};
 use proto::id::AppId;
 
 /// Keys that are kept, as a power of two. 10,000 nodes of three addresses come to 30,000 for each
@@ -39,29 +39,39 @@ impl Minter {
         &self.keyring
     }
 
-    /// Writes a token.
-    pub(crate) fn mint(&self, claims: &Claims) -> Result<String, NoKey> {
-        let epoch = claims.iat_s / self.keyring.interval_s();
-        for place in self.places(claims, epoch) {
+    /// The epoch of a token that counts from `iat_s`.
+    pub(crate) fn epoch(&self, iat_s: u32) -> u32 {
+        iat_s / self.keyring.interval_s()
+    }
+
+    /// Lends the key that mints tokens of this app and address in this epoch.
+    pub(crate) fn with_key<T>(
+        &self,
+        app: AppId,
+        link: &LinkId,
+        epoch: u32,
+        take: impl FnOnce(&token::Key) -> T,
+    ) -> Result<T, NoKey> {
+        for place in self.places(app, link, epoch) {
             if let Some(kept) = place.get() {
-                if kept.is_of(claims, epoch) {
-                    return Ok(token::mint(claims, &kept.key));
+                if kept.link == *link && kept.app == app && kept.key.epoch == epoch {
+                    return Ok(take(&kept.key));
                 }
                 continue;
             }
-            let key = self.keyring.minting_key(claims.app, &claims.link, epoch)?;
-            let token = token::mint(claims, &key);
+            let key = self.keyring.minting_key(app, link, epoch)?;
+            let taken = take(&key);
             // Another thread may have been faster; then the key is made again some day.
-            place.get_or_init(|| Box::new(Kept { app: claims.app, link: claims.link, key }));
-            return Ok(token);
+            place.get_or_init(|| Box::new(Kept { app, link: *link, key }));
+            return Ok(taken);
         }
-        self.keyring.mint(claims)
+        Ok(take(&self.keyring.minting_key(app, link, epoch)?))
     }
 
-    fn places(&self, claims: &Claims, epoch: u32) -> &[OnceLock<Box<Kept>>] {
+    fn places(&self, app: AppId, link: &LinkId, epoch: u32) -> &[OnceLock<Box<Kept>>] {
         // The link id is a hash already; which addresses there are is up to the operators.
-        let [a, b, c, d, e, f, g, h, ..] = claims.link;
-        let name = u64::from(claims.app.0) << 32 | u64::from(epoch);
+        let [a, b, c, d, e, f, g, h, ..] = *link;
+        let name = u64::from(app.0) << 32 | u64::from(epoch);
         let hash = u64::from_le_bytes([a, b, c, d, e, f, g, h]) ^ name;
         let hash = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - KEYS_BITS);
         let at = usize::try_from(hash).unwrap_or(0) / WAYS * WAYS;
@@ -69,15 +79,9 @@ impl Minter {
     }
 }
 
-impl Kept {
-    fn is_of(&self, claims: &Claims, epoch: u32) -> bool {
-        self.link == claims.link && self.app == claims.app && self.key.epoch == epoch
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use auth_core::token::Unverified;
+    use auth_core::token::{Claims, Unverified};
     use proto::control::EpochFact;
     use proto::id::{RoomId, ViewerId};
     use proto::keys::{Master, Masters};
@@ -113,6 +117,11 @@ mod tests {
         }
     }
 
+    fn mint(minter: &Minter, claims: &Claims) -> Result<String, NoKey> {
+        let epoch = minter.epoch(claims.iat_s);
+        minter.with_key(claims.app, &claims.link, epoch, |key| token::mint(claims, key))
+    }
+
     #[test]
     fn a_kept_key_mints_what_a_new_one_mints() {
         let minter = minter();
@@ -122,7 +131,7 @@ mod tests {
                     for epoch in EPOCH..EPOCH + 2 {
                         let claims = claims(app, [link; 16], epoch);
 
-                        let token = minter.mint(&claims);
+                        let token = mint(&minter, &claims);
 
                         assert_eq!(token, minter.keyring.mint(&claims), "{round}");
                     }
@@ -141,7 +150,7 @@ mod tests {
             for it in 0..10 {
                 let claims = claims(1, link(it), EPOCH);
 
-                let token = minter.mint(&claims).unwrap();
+                let token = mint(&minter, &claims).unwrap();
 
                 assert_eq!(Ok(&token), minter.keyring.mint(&claims).as_ref());
                 assert_eq!(Unverified::read(&token).unwrap().claims, claims);
@@ -152,7 +161,7 @@ mod tests {
 
     #[test]
     fn an_epoch_that_is_not_known_mints_nothing() {
-        let unknown = minter().mint(&claims(1, [0; 16], EPOCH + 2));
+        let unknown = mint(&minter(), &claims(1, [0; 16], EPOCH + 2));
 
         assert_eq!(unknown, Err(NoKey::Epoch { epoch: EPOCH + 2 }));
     }
