@@ -11,9 +11,11 @@
 mod quality;
 mod rank;
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use proto::head::Base;
+use proto::id::{Gen, RoomId, SlotNo};
 use proto::limits::BASES_MAX;
 use proto::quality::BaseReport;
 use proto::time::{Mono, Wall};
@@ -27,6 +29,12 @@ pub const LATE: Duration = Duration::from_secs(1);
 /// that those are worse, and it is what everybody else uses.
 const REFUGE_WEIGHTS_MAX: u32 = 20;
 
+/// Files remembered that a base did not have; a client has one question for each of its rooms.
+const ABSENT_MAX: usize = 16;
+
+/// Which file of a base: a room's slot.
+pub type Place = (RoomId, Gen, SlotNo);
+
 /// How a fetch ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Fetched {
@@ -37,7 +45,8 @@ pub enum Fetched {
     },
     /// Without an answer, with a server's error, or with damaged bytes.
     Failed,
-    /// The base says that there is no such file, which may well be.
+    /// The base says that there is no such file, which may well be: it counts neither way, unless
+    /// another base has it ([`Bases::found`]).
     NotThere,
 }
 
@@ -51,6 +60,16 @@ pub struct Bases {
     as_of: Wall,
     /// Which one served last.
     served: Option<String>,
+    /// What bases did not have lately, the oldest first.
+    absent: VecDeque<Absent>,
+}
+
+/// A base had no such file when it was asked.
+#[derive(Debug)]
+struct Absent {
+    base: String,
+    place: Place,
+    asked: Mono,
 }
 
 #[derive(Debug)]
@@ -68,7 +87,14 @@ impl Bases {
     /// None yet. `draw` is uniform over all its values.
     #[must_use]
     pub const fn new(draw: u64) -> Self {
-        Self { draw, is_settled: false, known: Vec::new(), as_of: Wall(0), served: None }
+        Self {
+            draw,
+            is_settled: false,
+            known: Vec::new(),
+            as_of: Wall(0),
+            served: None,
+            absent: VecDeque::new(),
+        }
     }
 
     /// Takes what `enter` handed out at the server's time `as_of`: what has a weight there is near,
@@ -86,8 +112,10 @@ impl Bases {
     }
 
     /// Takes weights that were said later, by a link, a head or a segment, at the server's time
-    /// `as_of`. None at all change nothing.
-    pub fn weigh(&mut self, bases: &[Base], as_of: Wall) {
+    /// `as_of`, which counts as `server_now` at most: a server whose clock is ahead must not have
+    /// the last word for as long. None at all change nothing.
+    pub fn weigh(&mut self, bases: &[Base], as_of: Wall, server_now: Wall) {
+        let as_of = as_of.min(server_now);
         if !bases.is_empty() && as_of >= self.as_of {
             self.replace(bases, as_of);
         }
@@ -169,6 +197,28 @@ impl Bases {
             quality.end(asked, fetched, now);
             if matches!(fetched, Fetched::Whole { .. }) {
                 self.served = Some(base.to_owned());
+            }
+        }
+    }
+
+    /// A base did not have this file when it was `asked`. Call it after [`Bases::ended`].
+    pub fn absent(&mut self, base: &str, place: Place, asked: Mono) {
+        if self.absent.len() >= ABSENT_MAX {
+            self.absent.pop_front();
+        }
+        self.absent.push_back(Absent { base: base.to_owned(), place, asked });
+    }
+
+    /// A file is found that was `sealed` then: whichever base was asked for it since and did not
+    /// have it has failed.
+    pub fn found(&mut self, place: &Place, sealed: Mono, now: Mono) {
+        for it in std::mem::take(&mut self.absent) {
+            if it.place != *place {
+                self.absent.push_back(it);
+            } else if sealed <= it.asked
+                && let Some(quality) = self.quality(&it.base)
+            {
+                quality.fail(Duration::ZERO, now);
             }
         }
     }

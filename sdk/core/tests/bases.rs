@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use proto::head::Base;
+use proto::id::{Gen, RoomId, SlotNo};
 use proto::time::{Mono, Wall};
 use sdk_core::bases::{Bases, Fetched, LATE};
 
@@ -47,12 +48,51 @@ fn a_change_of_weights_moves_only_as_many_clients_as_it_must() {
 #[test]
 fn weights_of_an_older_segment_are_passed_over() {
     let mut client = client(7, &bases(&[("a", 1), ("b", 1)]));
-    client.weigh(&bases(&[("a", 0), ("b", 1)]), Wall(20));
+    client.weigh(&bases(&[("a", 0), ("b", 1)]), Wall(20), Wall(20));
 
-    client.weigh(&bases(&[("a", 1), ("b", 0)]), Wall(19));
-    client.weigh(&[], Wall(30));
+    client.weigh(&bases(&[("a", 1), ("b", 0)]), Wall(19), Wall(19));
+    client.weigh(&[], Wall(30), Wall(30));
 
     assert_eq!(client.order(Mono(0)), ["b", "a"]);
+}
+
+#[test]
+fn weights_from_a_clock_that_is_ahead_hold_until_newer_ones_only() {
+    let mut client = client(7, &bases(&[("a", 1), ("b", 1)]));
+
+    client.weigh(&bases(&[("a", 0), ("b", 1)]), Wall(90_000), Wall(20));
+    client.weigh(&bases(&[("a", 1), ("b", 0)]), Wall(21), Wall(22));
+
+    assert_eq!(client.order(Mono(0)), ["a", "b"]);
+}
+
+#[test]
+fn a_base_that_has_nothing_is_left_for_one_that_has_it() {
+    let mut client = client(7, &bases(&[("a", 1), ("b", 1)]));
+    let place = |slot| (RoomId::parse("r").unwrap(), Gen(1), SlotNo(slot));
+
+    for slot in 0..3 {
+        let asked = Mono(slot * 1_000);
+        client.ended("a", asked, Fetched::NotThere, asked + Duration::from_millis(20));
+        client.absent("a", place(slot), asked);
+        // The first was not there yet.
+        let sealed = if slot == 0 { Mono(10) } else { asked };
+        client.found(&place(slot), sealed, asked + Duration::from_millis(50));
+        client.found(&place(slot), sealed, asked + Duration::from_millis(50));
+    }
+
+    assert_eq!(client.order(Mono(2_050)), ["b", "a"]);
+    let [report] = &client.report(Mono(2_050))[..] else { panic!("one base was used") };
+    assert_eq!((report.fetches, report.failures, report.is_bad), (2, 2, true));
+}
+
+#[test]
+fn what_is_not_there_is_no_fetch() {
+    let mut client = client(7, &bases(&[("a", 1), ("b", 1)]));
+
+    client.ended("a", Mono(0), Fetched::NotThere, Mono(20));
+
+    assert!(client.report(Mono(30)).is_empty());
 }
 
 #[test]
@@ -91,14 +131,14 @@ fn a_base_that_fails_twice_is_left_and_tried_again_later() {
 #[test]
 fn nobody_flees_to_a_base_that_is_drained() {
     let mut client = client(7, &bases(&[("b", 100), ("a", 100)]));
-    client.weigh(&bases(&[("a", 1), ("b", 100)]), Wall(2));
+    client.weigh(&bases(&[("a", 1), ("b", 100)]), Wall(2), Wall(2));
 
     for now in [Mono(1_000), Mono(2_000)] {
         client.ended("b", now, Fetched::Failed, now);
     }
 
     assert_eq!(client.order(Mono(2_000)), ["b", "a"]);
-    client.weigh(&bases(&[("a", 10), ("b", 100)]), Wall(3));
+    client.weigh(&bases(&[("a", 10), ("b", 100)]), Wall(3), Wall(3));
     assert_eq!(client.order(Mono(2_000)), ["a", "b"]);
 }
 
@@ -122,11 +162,11 @@ fn the_base_that_served_last_stays_second_until_another_served() {
     let mut client = client(7, &bases(&[("a", 3), ("b", 0), ("c", 0)]));
     client.ended("a", Mono(0), whole(50), Mono(50));
 
-    client.weigh(&bases(&[("a", 0), ("b", 0), ("c", 1)]), Wall(2));
+    client.weigh(&bases(&[("a", 0), ("b", 0), ("c", 1)]), Wall(2), Wall(2));
     assert_eq!(client.order(Mono(60)), ["c", "a", "b"]);
     client.ended("c", Mono(60), whole(30), Mono(90));
 
-    client.weigh(&bases(&[("a", 0), ("b", 1), ("c", 0)]), Wall(3));
+    client.weigh(&bases(&[("a", 0), ("b", 1), ("c", 0)]), Wall(3), Wall(3));
     assert_eq!(client.order(Mono(100)), ["b", "c", "a"]);
 }
 
@@ -194,7 +234,7 @@ fn crowd(weights: &[(&str, u32)]) -> Vec<Bases> {
 }
 
 fn weigh(crowd: &mut [Bases], weights: &[(&str, u32)], as_of: u64) {
-    crowd.iter_mut().for_each(|it| it.weigh(&bases(weights), Wall(as_of)));
+    crowd.iter_mut().for_each(|it| it.weigh(&bases(weights), Wall(as_of), Wall(as_of)));
 }
 
 fn first(client: &Bases) -> String {

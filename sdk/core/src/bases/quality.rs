@@ -44,27 +44,32 @@ impl Quality {
         if let Some(index) = self.under_way.iter().position(|it| *it == asked) {
             self.under_way.swap_remove(index);
         }
-        let took = match fetched {
-            Fetched::Whole { took } => took,
-            Fetched::Failed | Fetched::NotThere => now.since(asked),
-        };
-        self.fetches = self.fetches.saturating_add(1);
-        self.fetch_ms = self.fetch_ms.saturating_add(millis(took));
         match fetched {
-            Fetched::Whole { .. } if took < LATE => {
-                (self.strikes, self.leaves, self.is_bad) = (0, 0, false);
-                self.left_until = Mono(0);
+            Fetched::Whole { took } => {
+                self.count(took);
+                if took < LATE {
+                    (self.strikes, self.leaves, self.is_bad) = (0, 0, false);
+                    self.left_until = Mono(0);
+                } else {
+                    self.late = self.late.saturating_add(1);
+                    self.strike(now);
+                }
             }
-            Fetched::Whole { .. } => {
-                self.late = self.late.saturating_add(1);
-                self.strike(now);
-            }
-            Fetched::Failed => {
-                self.failures = self.failures.saturating_add(1);
-                self.strike(now);
-            }
+            Fetched::Failed => self.fail(now.since(asked), now),
             Fetched::NotThere => {}
         }
+    }
+
+    /// A fetch failed after so long.
+    pub(super) fn fail(&mut self, took: Duration, now: Mono) {
+        self.count(took);
+        self.failures = self.failures.saturating_add(1);
+        self.strike(now);
+    }
+
+    fn count(&mut self, took: Duration) {
+        self.fetches = self.fetches.saturating_add(1);
+        self.fetch_ms = self.fetch_ms.saturating_add(millis(took));
     }
 
     fn strike(&mut self, now: Mono) {

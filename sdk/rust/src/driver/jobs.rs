@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use proto::enter::EnterResponse;
 use proto::frame::{Report, Uplink};
-use proto::head::Head;
+use proto::head::{Base, Head};
 use proto::id::{Gen, RoomId, SlotNo};
 use proto::quality::BaseReport;
 use proto::segment::Segment;
-use proto::time::{Mono, millis};
+use proto::time::{Mono, Wall, millis};
 use rand::RngExt;
 use sdk_core::bases::Fetched;
 use sdk_core::merge;
@@ -36,7 +36,7 @@ pub(super) enum Done {
         received: Mono,
     },
     Polled {
-        room: RoomId,
+        name: Name,
         base: Option<String>,
         outcome: Result<Box<Segment>, Miss>,
         asked: Mono,
@@ -142,7 +142,7 @@ impl Driver {
             };
             let outcome = outcome.map(Box::new).map_err(|error| miss(&error));
             let received = options.clock.mono();
-            Done::Polled { room: name.room, base, outcome, asked, received }
+            Done::Polled { name, base, outcome, asked, received }
         }));
     }
 
@@ -181,7 +181,7 @@ impl Driver {
         match done {
             Done::Head { room, outcome, received } => {
                 if let Ok(head) = &outcome {
-                    self.bases.weigh(&head.bases, head.now_ms);
+                    self.weigh(&head.bases, head.now_ms, received);
                     self.server_clock.sample(head.now_ms, received);
                     self.spread_clock();
                 }
@@ -189,20 +189,19 @@ impl Driver {
                 let missed = |why| Input::Missed { why, draw };
                 self.tell_room(&room, outcome.map_or_else(missed, Input::Head), now);
             }
-            Done::Polled { room, base, outcome, asked, received } => {
+            Done::Polled { name, base, outcome, asked, received } => {
                 self.statistics.count(&outcome, received.since(asked));
                 if let Ok(segment) = &outcome {
-                    self.bases.weigh(&segment.header.bases, segment.header.now_ms);
+                    self.weigh(&segment.header.bases, segment.header.now_ms, received);
                     self.server_clock.sample(segment.header.now_ms, received);
                     self.spread_clock();
                 }
                 if let Some(base) = base {
-                    let fetched = self.fetched(&outcome, asked, received);
-                    self.bases.ended(&base, asked, fetched, received);
+                    self.judge(&base, &name, &outcome, asked, received);
                 }
                 let draw = self.rng.random();
                 let missed = |why| Input::Missed { why, draw };
-                self.tell_room(&room, outcome.map_or_else(missed, Input::Polled), now);
+                self.tell_room(&name.room, outcome.map_or_else(missed, Input::Polled), now);
             }
             Done::Fetched { room, gen_no, slot, segment } => {
                 self.tell_room(&room, Input::Fetched { gen_no, slot, segment }, now);
@@ -211,22 +210,36 @@ impl Driver {
         }
     }
 
-    /// What a fetch says of its base. An origin holds a question until the slot is sealed; that time
-    /// is not the base's.
-    fn fetched(
-        &self,
+    /// Takes weights that a server said in an answer received then.
+    fn weigh(&mut self, bases: &[Base], said: Wall, received: Mono) {
+        let server_now = self.server_clock.offset().map_or(said, |it| it.wall(received));
+        self.bases.weigh(bases, said, server_now);
+    }
+
+    /// What a fetch says of its base, and of those that did not have the file before. An origin
+    /// holds a question until the slot is sealed; that time is not the base's.
+    fn judge(
+        &mut self,
+        base: &str,
+        name: &Name,
         outcome: &Result<Box<Segment>, Miss>,
         asked: Mono,
         received: Mono,
-    ) -> Fetched {
+    ) {
+        let place = (name.room.clone(), name.gen_no, name.slot);
         match outcome {
             Ok(segment) => {
                 let sealed = segment.header.now_ms;
                 let sealed = self.server_clock.offset().map_or(asked, |it| it.mono(sealed));
-                Fetched::Whole { took: received.since(asked.max(sealed)) }
+                let took = received.since(asked.max(sealed));
+                self.bases.ended(base, asked, Fetched::Whole { took }, received);
+                self.bases.found(&place, sealed, received);
             }
-            Err(Miss::Failed) => Fetched::Failed,
-            Err(Miss::NotYet | Miss::Gone) => Fetched::NotThere,
+            Err(Miss::Failed) => self.bases.ended(base, asked, Fetched::Failed, received),
+            Err(Miss::NotYet | Miss::Gone) => {
+                self.bases.ended(base, asked, Fetched::NotThere, received);
+                self.bases.absent(base, place, asked);
+            }
         }
     }
 
