@@ -89,9 +89,10 @@ fn all_besieged_nodes_together_get_the_places_that_there_are() {
     // Those of the first are under way, which the loads do not tell yet.
     assert_eq!(hosts(&moves.plan(&fleet, Mono(5_000))), [vec![], vec![]] as [Vec<u32>; 2]);
 
-    hear(&mut fleet, with(besieged(1, 0), |it| it.besieged = false));
+    let calm = |it: &mut Load| (it.besieged, it.draining) = (false, true);
+    hear(&mut fleet, LoadReport { counter: 2, ..with(besieged(1, 0), calm) });
     hear(&mut fleet, fast(13, 0));
-    assert_eq!(hosts(&moves.plan(&fleet, Mono(10_000))), [vec![13, 11], vec![11, 13]]);
+    assert_eq!(hosts(&moves.plan(&fleet, Mono(10_000))), [vec![11, 13, 12], vec![11, 13]]);
 }
 
 #[test]
