@@ -6,8 +6,8 @@
 //! that it keeps tell when it is well again, and it returns by steps of [`STEP_PERCENT`]. What is
 //! bad everywhere drains nothing: then it is not the base.
 //!
-//! Votes may be lies, and whoever lies needs no base for it: enough of them drain one, as many as `judge` says.
-//! They do not keep it drained, as every five minutes it is tried with enough viewers to be heard.
+//! Votes may be lies, and whoever lies needs no base for it; `judge` says how many liars it takes to
+//! drain one that is well, and to keep it drained.
 //!
 //! One of several gslbs leads and judges; the others take over what is published, and so go on
 //! where it ended.

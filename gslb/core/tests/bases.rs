@@ -72,18 +72,21 @@ fn a_drained_base_that_nobody_reports_of_is_tried_again() {
 
 #[test]
 fn a_few_liars_do_not_keep_a_base_drained() {
-    let mut world = World::leading(&["a", "b"]);
-    world.seconds(3, &[("a", 40, 40), ("b", 40, 0)]);
-    world.moves.clear();
+    // Of 400 viewers: the honest ones of the hundredth, and liars who need no base.
+    for (liars, within_s) in [(4, 340), (16, 1_000)] {
+        let mut world = World::leading(&["a", "b"]);
+        world.seconds(3, &[("a", 400, 400), ("b", 400, 0)]);
+        world.moves.clear();
 
-    for _ in 0..400 {
-        let honest = 4 * u32::from(world.percent("a"));
-        world.seconds(1, &[("a", honest + 10, 10), ("b", 400, 0)]);
+        for _ in 0..within_s {
+            let honest = 4 * u32::from(world.percent("a"));
+            world.seconds(1, &[("a", honest + liars, liars), ("b", 400, 0)]);
+        }
+
+        assert_eq!(world.percent("a"), 100, "{liars} liars");
+        assert_eq!(world.moves[0].why, Why::Trial);
+        assert!(world.moves.iter().all(|it| it.to > it.from), "{:?}", world.moves);
     }
-
-    assert_eq!(world.percent("a"), 100);
-    assert_eq!(world.moves[0].why, Why::Trial);
-    assert!(world.moves[1..].iter().all(|it| it.why == Why::Well));
 }
 
 #[test]

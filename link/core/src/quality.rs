@@ -1,7 +1,9 @@
 //! What this node's viewers say of segment bases, summed up for a second.
 //!
 //! A report is one vote for each base in it, whatever numbers it has, and a session has one report
-//! in [`REPORT_GAP_MIN`]: one viewer moves little. Bases that nobody handed out are not listened to.
+//! in [`REPORT_GAP_MIN`]: one viewer moves little. Bases that nobody handed out are not listened to,
+//! and nobody can say that one serves well without a fetch; that it is bad, who waits for the first
+//! answer can.
 
 use std::time::Duration;
 
@@ -34,7 +36,7 @@ pub struct Counted {
     pub good: u64,
     /// It does not.
     pub bad: u64,
-    /// Nobody hands out such a base, or it was named twice.
+    /// Nobody hands out such a base, it was named twice, or serves well without a fetch.
     pub unknown: u64,
 }
 
@@ -55,7 +57,8 @@ impl Quality {
         let mut is_taken = [false; BASES_MAX];
         for it in &report.bases {
             let index = self.0.iter().position(|votes| votes.base == it.base);
-            let Some(index) = index.filter(|index| !is_taken[*index]) else {
+            let says_something = it.fetches > 0 || it.is_bad;
+            let Some(index) = index.filter(|index| says_something && !is_taken[*index]) else {
                 counted.unknown += 1;
                 continue;
             };
@@ -122,6 +125,20 @@ mod tests {
         assert_eq!((a.reports, a.bad, a.fetch_ms), (2, 1, 5_050));
         assert_eq!((b.reports, b.bad, b.fetch_ms), (1, 0, 50));
         assert!(quality.drain().is_empty());
+    }
+
+    #[test]
+    fn without_a_fetch_a_base_may_be_bad_but_not_well() {
+        let mut quality = Quality::default();
+        quality.learn(&bases(&["a", "b"]));
+        let mut report = report(&[("a", 0, false), ("b", 0, true)]);
+        report.bases.iter_mut().for_each(|it| it.fetches = 0);
+
+        let counted = quality.take(&report);
+
+        assert_eq!(counted, Counted { good: 0, bad: 1, unknown: 1 });
+        let [b] = &quality.drain()[..] else { panic!("one base has votes") };
+        assert_eq!((b.base.as_str(), b.reports, b.bad), ("b", 1, 1));
     }
 
     #[test]

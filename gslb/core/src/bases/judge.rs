@@ -11,8 +11,9 @@ const DRAIN_PERMILLE: u32 = 300;
 /// … and so many more than of the best other base: what is wrong everywhere is not the base.
 ///
 /// Together they are what liars must overcome: less than three tenths of the votes on a base cannot
-/// drain it. A vote is a session's, whether or not it fetches there, so that it takes as many
-/// sessions as three sevenths of those that use the base, and report.
+/// drain it. A vote is a session's, whether or not it fetches there, so that it takes three lying
+/// sessions for seven that use the base. Of a drained base that is tried again, a tenth of these vote:
+/// liars who are less than a twenty-fifth of its viewers do not keep it drained.
 const MARGIN_PERMILLE: u32 = 200;
 /// A base returns while fewer thousandths of its votes are bad.
 const WELL_PERMILLE: u32 = 150;
