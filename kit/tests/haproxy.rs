@@ -66,7 +66,7 @@ impl World {
 
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("haproxy.cfg");
-        let (ipv4, ipv6) = (free_addr(Ipv4Addr::LOCALHOST), free_addr(Ipv6Addr::LOCALHOST));
+        let (ipv4, ipv6) = (free_addr(own_ip()), free_addr(Ipv6Addr::LOCALHOST));
         let (ipv4, ipv6) = (ipv4.await, ipv6.await);
         let config = format!(
             "defaults\n mode tcp\n timeout connect 20s\n timeout client 20s\n timeout server 20s\n\
@@ -129,6 +129,12 @@ async fn connect(from: SocketAddr, to: SocketAddr) -> TcpStream {
         socket.connect(to).await.ok()
     })
     .await
+}
+
+/// An address of loopback that no other process takes ports of meanwhile.
+fn own_ip() -> Ipv4Addr {
+    let [.., high, low] = std::process::id().to_be_bytes();
+    Ipv4Addr::new(127, 1, high, low)
 }
 
 /// Another program cannot be asked which port it took.
