@@ -8,7 +8,6 @@ mod upgrade;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -16,16 +15,17 @@ use auth_core::derive::{LinkId, link_id};
 use channel::ServerTls;
 use link_core::bucket::Rate;
 use link_core::framing::Framing;
+use link_core::places::{NoPlace, Places};
 use link_core::session::Limits;
+use parking_lot::Mutex;
 use proto::address::{Address, Transport};
 use proto::limits::UPLINK_FRAME_BYTES_MAX;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::Parts;
 use crate::config::{Config, ListenerConfig, ms};
-use crate::converse::{Conversation, FAREWELL_MAX, Presence};
+use crate::converse::{Conversation, FAREWELL_MAX, Place, Presence};
 use crate::io::Io;
 use crate::node::Node;
 use crate::socket::Socket;
@@ -123,13 +123,13 @@ fn certificate(transport: Transport, parts: &Parts) -> Option<ServerTls> {
     }
 }
 
-/// What all listeners share.
+/// What listeners share.
 #[derive(Clone, Debug)]
 pub(crate) struct Entrance {
     pub(crate) node: Arc<Node>,
     pub(crate) gate: Arc<Gate>,
-    /// Places for connections before login.
-    pub(crate) places: Arc<Semaphore>,
+    /// Places for connections before login; the reserve's are others.
+    pub(crate) places: Arc<Mutex<Places>>,
     /// Fires when no connection is to be accepted any more.
     pub(crate) shut: CancellationToken,
 }
@@ -176,12 +176,19 @@ impl Entrance {
             self.node.counts.turned_away("address");
             return None;
         }
-        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-            self.node.traffic.failures.fetch_add(1, Ordering::Relaxed);
-            self.node.counts.turned_away("full");
-            return None;
-        };
-        Some(Presence::new(&self.node, gate::site(peer.ip()), place))
+        let site = gate::site(peer.ip());
+        match Place::take(&self.places, site) {
+            Ok(place) => Some(Presence::new(&self.node, place)),
+            Err(NoPlace::Full) => {
+                self.node.signs.lock().note(site, self.node.clock.mono());
+                self.node.counts.turned_away("full");
+                None
+            }
+            Err(NoPlace::Share) => {
+                self.node.counts.turned_away("share");
+                None
+            }
+        }
     }
 
     /// One connection, from TCP to its end.

@@ -58,9 +58,12 @@ pub struct Config {
     /// and they take `sessions_max` for it. One core does 2,000 to 3,000 with TLS, and a process
     /// with more cores about as many more for each.
     pub handshakes_per_s_max: u32,
-    /// Connections before login; beyond, they are closed at once. One costs at most 16 KiB.
+    /// Connections before login; beyond, they are closed at once. One costs at most 16 KiB. One
+    /// address holds no more than one part in `siege.sites_min` of them: several hundred let a NAT
+    /// of thousands in within seconds. Reserve listeners have as many places of their own.
     pub handshakes_max: u32,
-    /// Connections a second from one address in the long run; 0 sets no limit. Loopback has none.
+    /// Connections a second from one address in the long run; 0 sets no limit, neither to those it
+    /// holds. Loopback has none.
     pub address_handshakes_per_s: u32,
     /// Connections at once from one address; a provider's NAT hides thousands of viewers.
     pub address_handshakes_burst: u32,
@@ -264,7 +267,7 @@ impl Config {
             self.listeners.len() <= ADDRESSES_MAX,
             "listeners: a load report has room for {ADDRESSES_MAX}"
         );
-        self.siege.check()?;
+        self.siege.check(self.handshakes_max)?;
         for listener in &self.listeners {
             let ListenerConfig { listen, transport, .. } = listener;
             ensure!(*transport != Transport::Quic, "{} is not served", transport.name());
@@ -280,6 +283,14 @@ impl Config {
             );
         }
         Ok(())
+    }
+
+    /// Places before login that one address may hold.
+    pub(crate) fn site_places_max(&self) -> u32 {
+        match self.address_handshakes_per_s {
+            0 => self.handshakes_max,
+            _ => (self.handshakes_max / self.siege.sites_min).max(1),
+        }
     }
 }
 

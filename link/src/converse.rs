@@ -28,7 +28,7 @@ use crate::node::Node;
 use crate::socket::Protection;
 use crate::wire::{Found, close_frame, pong_frame};
 
-pub(crate) use presence::Presence;
+pub(crate) use presence::{Place, Presence};
 
 /// Time for the last frames and the goodbye.
 pub(crate) const FAREWELL_MAX: Duration = Duration::from_secs(2);
@@ -248,6 +248,7 @@ impl Conversation {
     /// The session is over: its last frames go out, and it is in no room any more.
     fn close(&mut self, code: CloseCode) {
         self.node.counts.close(code);
+        self.presence.end(code);
         self.closing = Some(self.node.clock.mono() + FAREWELL_MAX);
         self.write_by = None;
         let mut blocks = Vec::new();

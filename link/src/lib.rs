@@ -40,7 +40,6 @@ use kit::task::Tasks;
 use proto::address::Address;
 use proto::close::CloseCode;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::accept::{Entrance, Gate, Listener};
@@ -226,14 +225,16 @@ fn spawn_entrances(
         config.addresses_max,
         &node.clock,
     );
-    let entrance = Entrance {
+    let public = Entrance {
         node: Arc::clone(node),
         gate: Arc::new(gate),
-        places: Arc::new(Semaphore::new(config.handshakes_max as usize)),
+        places: Arc::clone(&node.places),
         shut: shut.clone(),
     };
+    let reserve = Entrance { places: Arc::clone(&node.reserve_places), ..public.clone() };
     let mut tasks = Tasks::default();
-    for (tcp, listener) in listeners {
+    for ((tcp, listener), configured) in listeners.into_iter().zip(&config.listeners) {
+        let entrance = if configured.reserve { &reserve } else { &public };
         tracing::info!(address = listener.address.authority(), "a link listens");
         tasks.spawn("entrance", accept::serve(tcp, listener, entrance.clone()));
     }

@@ -11,8 +11,11 @@ use link_core::departures::{Departure, Departures};
 use link_core::entry::{self, Entry};
 use link_core::failures::Failures;
 use link_core::hub::{Hub, Member};
+use link_core::moves::Moves;
+use link_core::places::Places;
 use link_core::quality::Quality;
 use link_core::ring::{Cursor, Limits, Reading};
+use link_core::signs::Signs;
 use parking_lot::Mutex;
 use proto::close::CloseCode;
 use proto::envelope::{Act, UplinkEntry};
@@ -52,8 +55,13 @@ pub(crate) struct Node {
     pub(crate) uplink: Uplink,
     pub(crate) traffic: Traffic,
     pub(crate) quality: Mutex<Quality>,
-    /// When the last move was decided that this node made.
-    moved_at: AtomicU64,
+    /// Connections that came to nothing.
+    pub(crate) signs: Mutex<Signs>,
+    /// Places for connections before login, at listeners that everybody is told of.
+    pub(crate) places: Arc<Mutex<Places>>,
+    /// The same at reserve listeners.
+    pub(crate) reserve_places: Arc<Mutex<Places>>,
+    moves: Mutex<Moves>,
     rng: Mutex<StdRng>,
     next_session: AtomicU64,
 }
@@ -72,8 +80,6 @@ pub(crate) struct Traffic {
     pub(crate) sessions: AtomicU32,
     pub(crate) handshakes: AtomicU32,
     pub(crate) logins: AtomicU64,
-    /// Connections that ended before a login, or found no place.
-    pub(crate) failures: AtomicU64,
     pub(crate) bytes_out: AtomicU64,
     pub(crate) draining: AtomicBool,
     /// Rung when any of it changes in a way that gslb should know soon.
@@ -101,7 +107,12 @@ impl Node {
         };
         // A tenth of a second's worth at once: a mass disconnect is told evenly.
         let pace = Rate { burst: config.leaves_per_s / 10, per_s: config.leaves_per_s };
+        let places = || Places::new(config.handshakes_max, config.site_places_max());
         Ok(Self {
+            signs: Mutex::new(Signs::new(config.siege.site_signs_max())),
+            places: Arc::new(Mutex::new(places())),
+            reserve_places: Arc::new(Mutex::new(places())),
+            moves: Mutex::new(Moves::new(clock.wall())),
             door: Door::open(&config, policies, counts.clone(), clock.wall())?,
             failures: Mutex::default(),
             hub: Mutex::new(Hub::new(config.rooms_max)),
@@ -112,7 +123,6 @@ impl Node {
             uplink: Uplink::new(config.unit, config.uplink_entries_max),
             traffic: Traffic::default(),
             quality: Mutex::default(),
-            moved_at: AtomicU64::new(0),
             rng: Mutex::new(StdRng::seed_from_u64(seed)),
             next_session: AtomicU64::new(first_session(clock.wall())),
             clock,
@@ -135,9 +145,15 @@ impl Node {
         self.rng.lock().random_range(from..=to.max(from))
     }
 
-    /// Whether a move decided at `at` is newer than the last one; remembers it.
-    pub(crate) fn is_new_move(&self, at: Wall) -> bool {
-        self.moved_at.fetch_max(at.0, Ordering::Relaxed) < at.0 || at == Wall(0)
+    /// Whether an order to move within `window_ms`, decided at `at`, counts; remembers it.
+    pub(crate) fn take_move(&self, at: Wall, window_ms: u32) -> bool {
+        self.moves.lock().take(at, ms(window_ms), self.clock.wall())
+    }
+
+    /// Places held before login: the public ones or the reserve's, whichever are more.
+    pub(crate) fn places_taken(&self) -> u32 {
+        let taken = self.places.lock().taken();
+        taken.max(self.reserve_places.lock().taken())
     }
 
     pub(crate) fn is_draining(&self) -> bool {

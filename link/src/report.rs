@@ -160,9 +160,9 @@ impl Reporter {
         self.looked = now;
         let Node { config, traffic, .. } = &*self.node;
         let sample = Sample {
-            failures: traffic.failures.load(Ordering::Relaxed),
+            signs: self.node.signs.lock().tally(),
             logins: traffic.logins.load(Ordering::Relaxed),
-            handshakes: traffic.handshakes.load(Ordering::Relaxed),
+            handshakes: self.node.places_taken(),
             handshakes_max: config.handshakes_max,
         };
         siege.handle(sample, now);

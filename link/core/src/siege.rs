@@ -2,16 +2,19 @@
 //!
 //! A rush of viewers logs in, however slowly; an attack comes to nothing. So what counts is how
 //! many connections came to nothing beside those that logged in, or how many hold places without
-//! logging in. One sign alone may be chance: it must last, and must have been gone for long before
-//! the node counts as well again, since attackers come back.
+//! logging in; one address counts for no more than its share of either ([`crate::signs`],
+//! [`crate::places`]). One sign alone may be chance: it must last, and must have been gone for long
+//! before the node counts as well again, since attackers come back.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use proto::time::Mono;
 
-/// What is looked at of the past.
-const WINDOW: Duration = Duration::from_secs(1);
+use crate::signs::Tally;
+
+/// What is looked at of the past. One burst is a sign for so long.
+pub const WINDOW: Duration = Duration::from_secs(1);
 /// Samples kept: those of a window, at a pause of a few hundredths of a second.
 const SAMPLES_MAX: usize = 64;
 
@@ -32,10 +35,10 @@ pub struct Rules {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample {
     /// Connections that came to nothing since the start.
-    pub failures: u64,
+    pub signs: Tally,
     /// Logins since the start.
     pub logins: u64,
-    /// Connections before login.
+    /// Connections before login that hold places.
     pub handshakes: u32,
     /// Places for them.
     pub handshakes_max: u32,
@@ -116,10 +119,11 @@ impl Siege {
         let Some((_, before)) = self.samples.front() else {
             return false;
         };
-        let failures = now.failures.saturating_sub(before.failures);
+        let failures = now.signs.failures.saturating_sub(before.signs.failures);
+        let shared = now.signs.shared.saturating_sub(before.signs.shared);
         let logins = now.logins.saturating_sub(before.logins);
         let for_logins = logins.saturating_mul(self.rules.failures_per_login_min.into());
-        let is_futile = failures >= self.rules.failures_per_s_min.into() && failures >= for_logins;
+        let is_futile = shared >= self.rules.failures_per_s_min.into() && failures >= for_logins;
         let held = u64::from(now.handshakes);
         let is_held = now.handshakes >= now.handshakes_max && held >= for_logins;
         is_futile || is_held
@@ -180,11 +184,21 @@ mod tests {
     }
 
     #[test]
+    fn what_few_addresses_do_is_no_attack_however_much() {
+        let mut node = Node { shared_per_s_max: 490, ..Node::new() };
+
+        node.play(60_000, 20_000, 0, 1_999);
+
+        assert!(!node.siege.is_besieged());
+    }
+
+    #[test]
     fn one_burst_is_no_attack() {
         let mut node = Node::new();
         node.play(1_000, 0, 0, 0);
 
-        node.sample.failures += 2_000;
+        node.sample.signs.failures += 2_000;
+        node.sample.signs.shared += 2_000;
         node.play(10_000, 0, 0, 0);
 
         assert!(!node.siege.is_besieged());
@@ -221,13 +235,19 @@ mod tests {
     struct Node {
         siege: Siege,
         sample: Sample,
+        shared_per_s_max: u64,
         now: Mono,
     }
 
     impl Node {
         fn new() -> Self {
             let sample = Sample { handshakes_max: 2_000, ..Sample::default() };
-            Self { siege: Siege::new(RULES), sample, now: Mono(5_000) }
+            let siege = Siege::new(RULES);
+            Self { siege, sample, shared_per_s_max: u64::MAX, now: Mono(5_000) }
+        }
+
+        fn shared_per_s(&self, failures_per_s: u64) -> u64 {
+            failures_per_s.min(self.shared_per_s_max)
         }
 
         /// So many failures and logins a second for a while, with so many connections under way.
@@ -235,7 +255,8 @@ mod tests {
             self.sample.handshakes = handshakes;
             for _ in 0..ms / STEP_MS {
                 self.now = self.now + Duration::from_millis(STEP_MS);
-                self.sample.failures += failures_per_s * STEP_MS / 1000;
+                self.sample.signs.failures += failures_per_s * STEP_MS / 1000;
+                self.sample.signs.shared += self.shared_per_s(failures_per_s) * STEP_MS / 1000;
                 self.sample.logins += logins_per_s * STEP_MS / 1000;
                 self.siege.handle(self.sample, self.now);
             }

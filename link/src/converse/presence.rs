@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use link_core::hub::Member;
+use link_core::places::{NoPlace, Places};
+use link_core::signs::is_sign;
+use parking_lot::Mutex;
 use proto::close::CloseCode;
 use proto::id::{RoomId, SessionId};
 use proto::policy::Access;
 use proto::time::Mono;
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::door::{Pass, Shut};
 use crate::mailbox::Mailbox;
@@ -29,12 +31,34 @@ pub(crate) struct Presence {
     pass: Option<Pass>,
     /// None once it is logged in.
     handshake: Option<Handshake>,
+    /// Why this node ended it, if it did.
+    ended: Option<CloseCode>,
 }
 
 /// A place among the connections that are not logged in.
+pub(crate) struct Place {
+    places: Arc<Mutex<Places>>,
+    site: IpAddr,
+}
+
+impl Place {
+    /// Takes a place for a connection from `site`.
+    pub(crate) fn take(places: &Arc<Mutex<Places>>, site: IpAddr) -> Result<Self, NoPlace> {
+        places.lock().take(site)?;
+        Ok(Self { places: Arc::clone(places), site })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.places.lock().give_back(self.site);
+    }
+}
+
+/// A connection that is not logged in.
 struct Handshake {
     node: Arc<Node>,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 impl Drop for Handshake {
@@ -45,8 +69,8 @@ impl Drop for Handshake {
 }
 
 impl Presence {
-    /// A connection from `site` was accepted.
-    pub(crate) fn new(node: &Arc<Node>, site: IpAddr, place: OwnedSemaphorePermit) -> Self {
+    /// A connection was accepted.
+    pub(crate) fn new(node: &Arc<Node>, place: Place) -> Self {
         node.traffic.handshakes.fetch_add(1, Ordering::Relaxed);
         node.traffic.changed.notify_one();
         node.counts.handshakes.inc();
@@ -54,11 +78,12 @@ impl Presence {
         Self {
             session,
             since: node.clock.mono(),
-            site,
+            site: place.site,
             mailbox: node.mailboxes.open(session),
             seats: Vec::new(),
             pass: None,
             handshake: Some(Handshake { node: Arc::clone(node), _place: place }),
+            ended: None,
             node: Arc::clone(node),
         }
     }
@@ -69,6 +94,23 @@ impl Presence {
         if let Some(member) = self.member() {
             self.node.hub.lock().arrive(&member);
         }
+    }
+
+    /// A refresh brought a good credential, which takes the place of the session's if it is the
+    /// same viewer's and kicks let it be here. A kick meanwhile finds the session, and what it has.
+    pub(super) fn renew(&mut self, pass: Pass) -> Result<(), Shut> {
+        let own = self.pass.as_ref().map(|it| (it.app, &it.viewer));
+        if own != Some((pass.app, &pass.viewer)) {
+            return Err(Shut::named(CloseCode::TokenInvalid, "other_account"));
+        }
+        self.node.door.check_kicks(&pass, self.node.clock.wall())?;
+        self.pass = Some(pass);
+        Ok(())
+    }
+
+    /// This node ends it so.
+    pub(super) const fn end(&mut self, code: CloseCode) {
+        self.ended = Some(code);
     }
 
     /// The login is done. Says whether it was not before.
@@ -151,8 +193,8 @@ impl Drop for Presence {
         if self.handshake.is_none() {
             self.node.traffic.sessions.fetch_sub(1, Ordering::Relaxed);
             self.node.counts.sessions.dec();
-        } else {
-            self.node.traffic.failures.fetch_add(1, Ordering::Relaxed);
+        } else if self.ended.is_none_or(is_sign) && !self.node.is_draining() {
+            self.node.signs.lock().note(self.site, self.node.clock.mono());
         }
         self.node.traffic.changed.notify_one();
     }

@@ -56,7 +56,7 @@ pub(super) fn learn(node: &Arc<Node>, fact: &Fact, moves: &mut Tasks) {
             }
         }
         Fact::Move { node: place, window_ms, addresses, at } => {
-            if *place == node.config.node && node.is_new_move(*at) {
+            if *place == node.config.node && node.take_move(*at, *window_ms) {
                 let (node, window_ms) = (Arc::clone(node), *window_ms);
                 let farewell = match addresses.is_empty() {
                     true => Farewell::Code(CloseCode::Moved),

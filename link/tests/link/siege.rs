@@ -19,7 +19,7 @@ use crate::world::{APP, NODE, PATIENCE, World, room};
 /// Bytes of a report's MAC.
 const MAC_BYTES: usize = 32;
 /// Connections of the flood, in case nothing comes of it.
-const FLOOD_MAX: usize = 50_000;
+const FLOOD_MAX: usize = 500_000;
 
 #[tokio::test]
 async fn a_flood_besieges_the_node_and_calm_relieves_it() {
@@ -31,7 +31,8 @@ async fn a_flood_besieges_the_node_and_calm_relieves_it() {
             enabled: true,
             failures_per_s_min: 50,
             failures_per_login_min: 5,
-            onset_ms: 200,
+            sites_min: 1,
+            onset_ms: 1_100,
             calm_ms: 300,
         };
     })
@@ -43,6 +44,9 @@ async fn a_flood_besieges_the_node_and_calm_relieves_it() {
     while !collector.newest().is_some_and(|it| it.load.besieged) {
         drop(TcpStream::connect(target).await.unwrap());
         connections += 1;
+        if connections % 50 == 0 {
+            collector.next().await;
+        }
         assert!(connections < FLOOD_MAX, "the flood was not noticed");
     }
 
@@ -94,6 +98,35 @@ async fn reserve_listeners_are_served_and_reported_apart() {
 }
 
 #[tokio::test]
+async fn who_holds_every_public_place_holds_none_of_the_reserve() {
+    let collector = Collector::bind().await;
+    let addr = collector.addr();
+    let world = World::with(Limits::default(), |config| {
+        config.collectors = vec![addr.to_string()];
+        config.siege.enabled = false;
+        config.handshakes_max = 8;
+        let tcp = config.listeners[0].clone();
+        config.listeners.push(link::ListenerConfig { reserve: true, ..tcp });
+    })
+    .await;
+    let public: SocketAddr = world.address("tcp").authority().parse().unwrap();
+    let reserve: SocketAddr = collector.next().await.reserve[0].authority().parse().unwrap();
+    world.until("none is held", || world.metric("link_handshakes") == 0).await;
+    let mut held = Vec::new();
+    for _ in 0..8 {
+        held.push(TcpStream::connect(public).await.unwrap());
+    }
+    world.until("all are held", || world.metric("link_handshakes") == 8).await;
+
+    held.push(TcpStream::connect(reserve).await.unwrap());
+
+    world.until("one more is held", || world.metric("link_handshakes") == 9).await;
+    drop(TcpStream::connect(public).await.unwrap());
+    let full = "link_turned_away_total{why=\"full\"}";
+    world.until("the next is turned away", || world.metric(full) == 1).await;
+}
+
+#[tokio::test]
 async fn sessions_that_move_are_told_where_to_by_turns_and_only_once() {
     let world = World::new().await;
     let mut viewers = [world.enter("tcp", "a", "r").await, world.enter("tcp", "b", "r").await];
@@ -105,7 +138,8 @@ async fn sessions_that_move_are_told_where_to_by_turns_and_only_once() {
         machine_room: String::new(),
     };
     let addresses = vec![to(1, Transport::Tcp), to(2, Transport::Tcp), to(3, Transport::Wss)];
-    let fact = Fact::Move { node: NODE, window_ms: 0, addresses, at: Wall(5) };
+    let at = world.clock.wall();
+    let fact = Fact::Move { node: NODE, window_ms: 0, addresses, at };
 
     world.tell(fact.clone()).await;
 
