@@ -26,3 +26,4 @@ pub use survey::{Evidence, Finding, Survey};
 pub use table::{Place, Whereabouts};
 
 pub(crate) use keep::Keeper;
+pub(crate) use table::plain;

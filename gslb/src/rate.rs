@@ -17,6 +17,7 @@ use kit::clock::Clock;
 use proto::time::millis;
 
 use crate::config;
+use crate::place::plain;
 
 /// A rate for each slot, and one for all.
 #[derive(Debug)]
@@ -114,9 +115,9 @@ impl Each {
     }
 }
 
-/// What one subscriber has: an IPv4 address, or an IPv6 /64.
+/// What one subscriber has: an IPv4 address, also one that IPv6 carries, or an IPv6 /64.
 fn subscriber(address: IpAddr) -> u64 {
-    match address.to_canonical() {
+    match plain(address) {
         IpAddr::V4(it) => u64::from(it.to_bits()),
         IpAddr::V6(it) => {
             let [a, b, c, d, ..] = it.segments();
@@ -152,6 +153,14 @@ mod tests {
     fn an_ipv6_subscriber_is_a_64() {
         assert_eq!(subscriber(ip("2001:db8:1:2::1")), subscriber(ip("2001:db8:1:2:ffff::9")));
         assert_ne!(subscriber(ip("2001:db8:1:2::1")), subscriber(ip("2001:db8:1:3::1")));
+    }
+
+    #[test]
+    fn who_comes_by_a_translator_is_the_ipv4_address_it_carries() {
+        for carried in ["64:ff9b::192.0.2.1", "2002:c000:201::9", "::ffff:192.0.2.1"] {
+            assert_eq!(subscriber(ip(carried)), subscriber(ip("192.0.2.1")), "{carried}");
+        }
+        assert_ne!(subscriber(ip("64:ff9b::192.0.2.1")), subscriber(ip("64:ff9b::192.0.2.2")));
     }
 
     #[test]

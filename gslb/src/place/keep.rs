@@ -2,8 +2,11 @@
 //!
 //! A file that cannot be used changes nothing: the table from before stays, and a metric, health
 //! and the log say so until the file is mended. At the start there is no table from before, and
-//! the files that can be used are.
+//! the files that can be used are; a table that lacks files gives way to one that lacks fewer. A
+//! file that is wrong is read again now and then, even if it does not change: it may have been the
+//! disk.
 
+use std::collections::BTreeSet;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -14,6 +17,7 @@ use kit::clock::Clock;
 use kit::health::Part;
 use kit::meter::{Meter, list};
 use prometheus::{IntCounter, IntGauge};
+use proto::time::Mono;
 use tokio_util::sync::CancellationToken;
 
 use super::config::Config;
@@ -23,6 +27,11 @@ use crate::known::Known;
 
 /// Between two looks at the files.
 const LOOK: Duration = Duration::from_secs(5);
+/// From reading a file that is wrong to reading it again if it stays as it is; it doubles up to the
+/// longest one.
+const AGAIN: Duration = Duration::from_secs(10);
+/// See [`AGAIN`].
+const AGAIN_MAX: Duration = Duration::from_secs(600);
 
 /// The files, and how they were when they were last read.
 #[derive(Debug)]
@@ -34,6 +43,10 @@ pub(crate) struct Keeper {
     counts: Counts,
     /// None before the first look.
     seen: Option<Vec<Stamp>>,
+    /// Files that the table in use lacks.
+    lacking: BTreeSet<PathBuf>,
+    /// While a file is wrong: when to read all of them again, and how long to wait after that.
+    again: Option<(Mono, Duration)>,
 }
 
 #[derive(Debug)]
@@ -44,7 +57,8 @@ struct Counts {
     ipv6: IntGauge,
 }
 
-/// A file's number, length, and time of change; none of one that is not there.
+/// A file's number, length, and time of change, which unlike the time of writing nobody can set
+/// back; none of one that is not there.
 type Stamp = Option<(u64, u64, i64, i64)>;
 
 impl Keeper {
@@ -63,7 +77,16 @@ impl Keeper {
             ipv4: ranges("ipv4"),
             ipv6: ranges("ipv6"),
         };
-        Self { config, known, clock, health, counts, seen: None }
+        Self {
+            config,
+            known,
+            clock,
+            health,
+            counts,
+            seen: None,
+            lacking: BTreeSet::new(),
+            again: None,
+        }
     }
 
     /// Looks until `shutdown`.
@@ -73,18 +96,22 @@ impl Keeper {
                 () = self.clock.sleep(LOOK) => {}
                 () = shutdown.cancelled() => return Ok(()),
             }
-            self.look().await?;
+            tokio::select! {
+                looked = self.look() => looked?,
+                () = shutdown.cancelled() => return Ok(()),
+            }
         }
     }
 
-    /// Looks at the files once, and reads all of them if one changed.
+    /// Looks at the files once, and reads all of them if one changed or is to be read again.
     ///
     /// # Errors
     /// When the configuration is wrong, or the reading itself broke down.
     pub(crate) async fn look(&mut self) -> anyhow::Result<()> {
         let files = self.config.files.clone();
         let stamps = tokio::task::spawn_blocking(move || stamps(&files)).await?;
-        if self.seen.as_ref() == Some(&stamps) {
+        let changed = self.seen.as_ref() != Some(&stamps);
+        if !changed && self.again.is_none_or(|(at, _)| self.clock.mono() < at) {
             return Ok(());
         }
         let config = self.config.clone();
@@ -92,8 +119,14 @@ impl Keeper {
         let (place, wrong) = loaded?;
         // What changed while it was read has another stamp at the next look.
         let is_first = self.seen.replace(stamps).is_none();
+        let wait = self.again.filter(|_| !changed).map_or(AGAIN, |(_, wait)| wait);
+        let again = (self.clock.mono() + wait, (2 * wait).min(AGAIN_MAX));
+        self.again = (!wrong.is_empty()).then_some(again);
         self.tell(&wrong);
-        if is_first || wrong.is_empty() {
+        let lacking: BTreeSet<PathBuf> = wrong.into_iter().map(|it| it.file).collect();
+        let is_better = lacking.is_subset(&self.lacking) && (changed || lacking != self.lacking);
+        if is_first || lacking.is_empty() || is_better {
+            self.lacking = lacking;
             self.replace(place);
         }
         Ok(())
@@ -121,7 +154,7 @@ impl Keeper {
 }
 
 fn stamps(files: &[PathBuf]) -> Vec<Stamp> {
-    let stamp = |it: Metadata| (it.ino(), it.len(), it.mtime(), it.mtime_nsec());
+    let stamp = |it: Metadata| (it.ino(), it.len(), it.ctime(), it.ctime_nsec());
     let of = |file: &Path| std::fs::metadata(file).ok().map(stamp);
     files.iter().map(|it| of(it)).collect()
 }
@@ -203,6 +236,55 @@ mod tests {
         assert_eq!(world.carrier(), Carrier::Telecom);
         assert_eq!(world.health.failures(), []);
         assert!(world.health.warnings()[0].1.contains("absent.mmdb"));
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_mended_in_place_is_read_whatever_its_time_says() {
+        let mut world = World::new();
+        let path = world.folder.path().join("asn.csv");
+        fs::write(&path, TELECOM.replace("4134", "zzzz")).unwrap();
+        let written = fs::metadata(&path).unwrap().modified().unwrap();
+        world.look().await;
+        assert_eq!(world.loads("refused"), 1);
+
+        fs::write(&path, TELECOM).unwrap();
+        fs::File::options().write(true).open(&path).unwrap().set_modified(written).unwrap();
+        world.look().await;
+
+        assert_eq!(world.carrier(), Carrier::Telecom);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_wrong_is_read_again_less_and_less_often() {
+        let mut world = World::new();
+        world.write("asn.csv", "1.2");
+        world.look().await;
+        world.look().await;
+        assert_eq!(world.loads("refused"), 1);
+
+        let (_, wait) = world.keeper.as_ref().unwrap().again.unwrap();
+        world.keeper.as_mut().unwrap().again = Some((Mono(0), wait));
+        world.look().await;
+
+        assert_eq!((world.loads("taken"), world.loads("refused")), (1, 2));
+        let (_, longer) = world.keeper.as_ref().unwrap().again.unwrap();
+        assert_eq!((wait, longer), (2 * AGAIN, 4 * AGAIN));
+    }
+
+    #[tokio::test]
+    async fn of_two_broken_files_the_one_that_is_mended_counts() {
+        let mut world = World::new();
+        world.config.files.insert(0, world.folder.path().join("absent.mmdb"));
+        world.write("asn.csv", "1.2");
+        world.look().await;
+
+        world.write("asn.csv", TELECOM);
+        world.look().await;
+        assert_eq!(world.carrier(), Carrier::Telecom);
+        world.write("asn.csv", "1.2");
+        world.look().await;
+
+        assert_eq!(world.carrier(), Carrier::Telecom);
     }
 
     /// A gslb that has one file.

@@ -157,7 +157,7 @@ impl Default for Place {
 }
 
 /// The IPv4 address that IPv6 carries, if it does: mapped, NAT64 (RFC 6052), 6to4 (RFC 3056).
-pub(super) fn plain(address: IpAddr) -> IpAddr {
+pub(crate) fn plain(address: IpAddr) -> IpAddr {
     let IpAddr::V6(ipv6) = address.to_canonical() else { return address.to_canonical() };
     let bits = ipv6.to_bits();
     match ipv6.segments() {

@@ -12,9 +12,11 @@ pub(in crate::place) enum Value {
     Long(u64),
     Map(Vec<(&'static str, Self)>),
     List(Vec<Self>),
+    /// No data: the network leads to where IPv4 stands.
+    Ipv4,
 }
 
-use Value::{List, Long, Map, Number, Short, Text};
+use Value::{Ipv4, List, Long, Map, Number, Short, Text};
 
 /// What a record of GeoLite2-ASN holds.
 pub(in crate::place) fn asn(number: u32) -> Value {
@@ -46,18 +48,22 @@ pub(in crate::place) fn city(
 /// A file with these networks, none of them in another. IPv4 stands in the lowest part of IPv6.
 pub(in crate::place) fn file(networks: Vec<(&str, Value)>) -> Vec<u8> {
     const NONE: u32 = u32::MAX;
+    const IPV4: u32 = u32::MAX - 1;
     /// Marks data until it is known where the tree ends.
     const DATA: u32 = 1 << 31;
     let (mut tree, mut data) = (vec![[NONE; 2]], Vec::new());
     for (network, value) in networks {
         let (bits, prefix) = parse(network);
-        let offset = u32::try_from(data.len()).unwrap();
+        let leaf = match value {
+            Ipv4 => IPV4,
+            _ => DATA | u32::try_from(data.len()).unwrap(),
+        };
         encode(&value, &mut data);
         let mut node = 0;
         for depth in 0..prefix {
             let side = usize::from(bits >> (127 - depth) & 1 == 1);
             if depth + 1 == prefix {
-                tree[node][side] = DATA | offset;
+                tree[node][side] = leaf;
             } else {
                 if tree[node][side] == NONE {
                     tree[node][side] = u32::try_from(tree.len()).unwrap();
@@ -70,6 +76,7 @@ pub(in crate::place) fn file(networks: Vec<(&str, Value)>) -> Vec<u8> {
     let nodes = u32::try_from(tree.len()).unwrap();
     let record = |it: u32| match it {
         NONE => nodes,
+        IPV4 => (0..96).fold(0, |node, _| tree[node as usize][0]),
         it if it & DATA != 0 => nodes + 16 + (it & !DATA),
         it => it,
     };
@@ -131,6 +138,7 @@ fn encode(value: &Value, bytes: &mut Vec<u8>) {
             control(11, values.len(), bytes);
             values.iter().for_each(|it| encode(it, bytes));
         }
+        Ipv4 => {}
     }
 }
 
