@@ -54,9 +54,9 @@ pub(crate) struct Collector {
     packed: watch::Sender<Vec<Value>>,
 }
 
-/// What link nodes sign with.
+/// What link nodes sign with, and where they may be.
 #[derive(Debug)]
-struct Secrets(BTreeMap<NodeId, Hmac<Sha256>>);
+struct Secrets(BTreeMap<NodeId, (Hmac<Sha256>, NodeSecret)>);
 
 /// Why a datagram does not count.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -65,6 +65,8 @@ enum Unheard {
     Malformed,
     UnknownNode,
     WrongMac,
+    /// It names an address on a host that its node does not have.
+    ForeignHost,
     Refused(Refusal),
 }
 
@@ -76,6 +78,7 @@ struct Counts {
     malformed: IntCounter,
     unknown_node: IntCounter,
     wrong_mac: IntCounter,
+    foreign_host: IntCounter,
     replayed: IntCounter,
     addresses: IntCounter,
     nodes_max: IntCounter,
@@ -184,21 +187,25 @@ impl Secrets {
                 it.node
             );
             let key = Hmac::new_from_slice(secret);
-            Ok((it.node, key.expect("HMAC takes keys of any length")))
+            let key = key.expect("HMAC takes keys of any length");
+            Ok((it.node, (key, it.clone())))
         });
         Ok(Self(keyed.collect::<anyhow::Result<_>>()?))
     }
 
-    /// The report in a datagram and its bytes, if its node signed it.
+    /// The report in a datagram and its bytes, if its node signed it and is where it says.
     fn open<'a>(&self, datagram: &'a [u8]) -> Result<(&'a [u8], ReportView<'a>), Unheard> {
         if datagram.len() > REPORT_BYTES_MAX + MAC_BYTES {
             return Err(Unheard::TooLarge);
         }
         let (signed, mac) = datagram.split_last_chunk::<MAC_BYTES>().ok_or(Unheard::Malformed)?;
         let report = ReportView::read(signed).map_err(|_| Unheard::Malformed)?;
-        let key = self.0.get(&report.node()).ok_or(Unheard::UnknownNode)?;
+        let (key, node) = self.0.get(&report.node()).ok_or(Unheard::UnknownNode)?;
         let checked = key.clone().chain_update(signed).verify_slice(mac);
         checked.map_err(|_| Unheard::WrongMac)?;
+        if !report.hosts().all(|it| node.has_host(it)) {
+            return Err(Unheard::ForeignHost);
+        }
         Ok((signed, report))
     }
 }
@@ -213,6 +220,7 @@ impl Counts {
             malformed: count("malformed"),
             unknown_node: count("unknown_node"),
             wrong_mac: count("wrong_mac"),
+            foreign_host: count("foreign_host"),
             replayed: count("replayed"),
             addresses: count("addresses"),
             nodes_max: count("nodes_max"),
@@ -228,6 +236,7 @@ impl Counts {
             Err(Unheard::Malformed | Unheard::Refused(Refusal::Malformed)) => &self.malformed,
             Err(Unheard::UnknownNode) => &self.unknown_node,
             Err(Unheard::WrongMac) => &self.wrong_mac,
+            Err(Unheard::ForeignHost) => &self.foreign_host,
             Err(Unheard::Refused(Refusal::Replayed)) => &self.replayed,
             Err(Unheard::Refused(Refusal::Addresses)) => &self.addresses,
             Err(Unheard::Refused(Refusal::NodesMax)) => &self.nodes_max,

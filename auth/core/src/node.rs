@@ -30,6 +30,12 @@ impl NodeSecret {
     pub fn has_address(&self, authority: &str) -> bool {
         let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
         let host = host.trim_start_matches('[').trim_end_matches(']');
+        self.has_host(host)
+    }
+
+    /// Whether it is one of the node's hosts.
+    #[must_use]
+    pub fn has_host(&self, host: &str) -> bool {
         self.hosts.iter().any(|it| it == host)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gslb::table::{Fault, FaultyTable};
 use gslb::{LoadTable, MemoryTable};
 use proto::id::NodeId;
-use proto::load::Load;
+use proto::load::{Load, LoadReport};
 use proto::time::Wall;
 
 use crate::world::{GSLB, World, node_of, report, secret, sign, ticket};
@@ -58,6 +58,25 @@ async fn only_what_a_link_signed_itself_counts() {
     assert_eq!(heard("too_large"), 1);
     assert!(heard("wrong_mac") >= 1);
     assert_eq!(heard("joined"), 1);
+    assert_eq!(nodes(&world).await, [NodeId(2)]);
+}
+
+#[tokio::test]
+async fn a_node_counts_only_where_it_is_configured_to_be() {
+    let world = World::start().await;
+    let _link = world.link(2).await;
+    world.ready().await;
+    let load = Load { sessions_max: 1_000, ..Load::default() };
+    let elsewhere = report(4, Wall(1), 1, load).addresses;
+    let own = report(3, Wall(1), 1, load);
+    let published = LoadReport { addresses: elsewhere.clone(), ..own.clone() };
+    let reserve = LoadReport { reserve: elsewhere, ..own };
+
+    world.send(&sign(&published, &secret(NodeId(3)))).await;
+    world.send(&sign(&reserve, &secret(NodeId(3)))).await;
+
+    let foreign = r#"gslb_datagrams_total{outcome="foreign_host"}"#;
+    world.until(async || world.count(foreign) == 2).await;
     assert_eq!(nodes(&world).await, [NodeId(2)]);
 }
 

@@ -55,6 +55,11 @@ impl<'a> ReportView<'a> {
         load(self.0)
     }
 
+    /// The hosts of all its addresses, published and in reserve.
+    pub fn hosts(self) -> impl Iterator<Item = &'a str> {
+        self.0.hosts().into_iter().flatten()
+    }
+
     /// Whether `known` differs from it in `counter`, `start` and `load` at most.
     #[must_use]
     pub fn repeats(self, known: &LoadReport) -> bool {
