@@ -2,7 +2,8 @@
 //! `control`.
 //!
 //! Within two to three seconds another one takes over from a leader that was killed, stopped or cut
-//! off; at once after one that ended in order.
+//! off; at once after one that ended in order, or that can read no loads any more. Where nobody can,
+//! they lead by turns: what hangs on other things than loads goes on.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,9 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Time for reading what others have claimed.
 const JOIN_MAX: Duration = Duration::from_secs(5);
 
+/// A leader that has read no new loads for so long lets go; collectors pause for less.
+const SILENCE_MAX: Duration = Duration::from_secs(2);
+
 /// A candidate.
 #[derive(Debug)]
 pub(crate) struct Lead {
@@ -30,6 +34,9 @@ pub(crate) struct Lead {
     /// Drawn for each start: two services that were given one number by mistake would both lead.
     member: NodeId,
     leads: watch::Sender<bool>,
+    /// Told whenever there were new loads; false before the first time.
+    looked: watch::Sender<bool>,
+    silence_max: Duration,
     gauge: IntGauge,
 }
 
@@ -42,6 +49,8 @@ impl Lead {
             clock,
             member: NodeId(u32::from_be_bytes(kit::seed::random_bytes()?)),
             leads: watch::Sender::default(),
+            looked: watch::Sender::default(),
+            silence_max: SILENCE_MAX,
             gauge: meter.gauge(list::GSLB_LEADS, &[]),
         })
     }
@@ -51,24 +60,52 @@ impl Lead {
         self.leads.subscribe()
     }
 
+    /// Where to say that there were new loads.
+    pub(crate) fn looked(&self) -> watch::Sender<bool> {
+        self.looked.clone()
+    }
+
     /// Stands until `shutdown`, then lets go.
     pub(crate) async fn keep(self, shutdown: CancellationToken) -> anyhow::Result<()> {
-        let mut lease = tokio::select! {
-            lease = self.join() => lease,
-            () = shutdown.cancelled() => return Ok(()),
-        };
+        while !shutdown.is_cancelled() {
+            tokio::select! {
+                lease = self.join() => self.stand(lease, &shutdown).await,
+                () = shutdown.cancelled() => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Leads when it may, until `shutdown` or until it leads and there are no loads.
+    async fn stand(&self, mut lease: Lease, shutdown: &CancellationToken) {
+        let mut leads = false;
         loop {
             let event = tokio::select! {
                 event = lease.next() => event,
+                () = self.silence(), if leads => {
+                    tracing::warn!("no new loads are read: another gslb may lead");
+                    break;
+                }
                 () = shutdown.cancelled() => break,
             };
-            let leads = matches!(event, LeaseEvent::Gained { .. });
+            leads = matches!(event, LeaseEvent::Gained { .. });
             tracing::info!(leads, "which gslb leads has changed");
             self.tell(leads);
         }
         self.tell(false);
         lease.leave().await;
-        Ok(())
+        if !shutdown.is_cancelled() {
+            // The others have time to take over.
+            self.clock.sleep(PAUSE).await;
+        }
+    }
+
+    /// Waits until there were loads once, and none for long.
+    async fn silence(&self) {
+        let mut looked = self.looked.subscribe();
+        // `self` has a sender, so waiting cannot fail.
+        looked.wait_for(|it| *it).await.ok();
+        while tokio::time::timeout(self.silence_max, looked.changed()).await.is_ok() {}
     }
 
     fn tell(&self, leads: bool) {
@@ -92,5 +129,35 @@ impl Lead {
             }
             self.clock.sleep(PAUSE).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bus::memory::{Limits, MemoryBus};
+    use kit::task::Tasks;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_reads_no_loads_any_more_lets_another_one_lead() {
+        let clock = Clock::system();
+        let bus: Arc<dyn Bus> = MemoryBus::new(clock.clone(), Limits::default());
+        let lead = |silence_max| {
+            let meter = Meter::default();
+            let lead = Lead::new(Arc::clone(&bus), clock.clone(), &meter).unwrap();
+            Lead { silence_max, ..lead }
+        };
+        let (first, second) = (lead(Duration::from_millis(50)), lead(SILENCE_MAX));
+        let (mut leads, looked, mut follows) = (first.leads(), first.looked(), second.leads());
+        let mut tasks = Tasks::default();
+        tasks.spawn("first", first.keep(CancellationToken::new()));
+        leads.wait_for(|it| *it).await.unwrap();
+        tasks.spawn("second", second.keep(CancellationToken::new()));
+
+        looked.send_replace(true);
+
+        leads.wait_for(|it| !*it).await.unwrap();
+        follows.wait_for(|it| *it).await.unwrap();
     }
 }

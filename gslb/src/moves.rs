@@ -16,6 +16,8 @@ use proto::control::Fact;
 use proto::time::Mono;
 use tokio::sync::{mpsc, watch};
 
+use crate::lead::Lead;
+
 /// Moves that wait to be told; one that does not fit is planned again.
 const ORDERS_MAX: usize = 64;
 /// Time for one append to `control`.
@@ -25,6 +27,7 @@ const PUBLISH_MAX: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Mover {
     leads: watch::Receiver<bool>,
+    looked: watch::Sender<bool>,
     moves: Moves,
     orders: mpsc::Sender<Move>,
 }
@@ -42,7 +45,7 @@ pub(crate) struct Teller {
 
 /// Both, with a queue between: planning waits for no bus.
 pub(crate) fn mover(
-    leads: watch::Receiver<bool>,
+    lead: &Lead,
     bus: Arc<dyn Bus>,
     clock: Clock,
     meter: &Meter,
@@ -57,11 +60,14 @@ pub(crate) fn mover(
         failed: count("failed"),
         nowhere: count("nowhere"),
     };
-    (Mover { leads, moves: Moves::default(), orders: sender }, teller)
+    let (leads, looked) = (lead.leads(), lead.looked());
+    (Mover { leads, looked, moves: Moves::default(), orders: sender }, teller)
 }
 
 impl Mover {
+    /// Called whenever there are new loads.
     pub(crate) fn look(&mut self, fleet: &Fleet, now: Mono) {
+        self.looked.send_replace(true);
         if !*self.leads.borrow() {
             // Whoever leads next tells everybody who is besieged then.
             self.moves = Moves::default();
@@ -80,7 +86,7 @@ impl Teller {
     pub(crate) async fn keep(mut self) -> anyhow::Result<()> {
         while let Some(Move { node, window_ms, addresses }) = self.orders.recv().await {
             if addresses.is_empty() {
-                tracing::warn!(%node, "no other node of its unit has a reserve: sessions stay");
+                tracing::warn!(%node, "no reserves of its unit have room: sessions stay");
                 self.nowhere.inc();
                 continue;
             }

@@ -258,7 +258,7 @@ fn reader(
         return Ok((Sync::new(config, policy, found), None));
     }
     let lead = Lead::new(Arc::clone(bus), clock.clone(), meter)?;
-    let (mover, teller) = moves::mover(lead.leads(), Arc::clone(bus), clock, meter);
+    let (mover, teller) = moves::mover(&lead, Arc::clone(bus), clock, meter);
     Ok((Sync::new(config, policy, found).moving(mover), Some((lead, teller))))
 }
 
