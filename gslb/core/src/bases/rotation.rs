@@ -38,7 +38,7 @@ pub struct Rotation {
 struct Near {
     round: Round,
     /// Of [`TURNS_MAX`].
-    share: usize,
+    share: u64,
     next: AtomicUsize,
 }
 
@@ -101,16 +101,16 @@ impl Near {
         let share = (weight * TURNS_MAX).checked_div(when_well)?.clamp(1, TURNS_MAX);
         (weight > 0).then(|| Self {
             round: Round::new(bases, &here, first_turn),
-            share: usize::try_from(share).unwrap_or(usize::MAX),
+            share,
             next: AtomicUsize::new(first_turn),
         })
     }
 
     /// None if it is another's turn; those are spread evenly.
     fn next(&self) -> Option<&[Base]> {
-        const TURNS: usize = TURNS_MAX as usize;
-        let turn = self.next.fetch_add(1, Ordering::Relaxed) % TURNS;
-        (turn * self.share % TURNS + self.share >= TURNS).then(|| self.round.next())
+        let turn = u64::try_from(self.next.fetch_add(1, Ordering::Relaxed)).unwrap_or(0);
+        let before = turn % TURNS_MAX * self.share % TURNS_MAX;
+        (before + self.share >= TURNS_MAX).then(|| self.round.next())
     }
 }
 
@@ -220,13 +220,13 @@ mod tests {
     #[test]
     fn a_region_loses_as_many_viewers_as_its_bases_are_drained() {
         let places = places(&[("n", "north"), ("w", "")]);
-        for percent in [1, 10, 49, 50, 90, 100] {
+        for (percent, turns) in [(1, 10), (10, 100), (50, 500), (90, 900), (100, 1_000)] {
             let list = bases(&[("n", percent), ("w", 100)]);
             let rotation = Rotation::new(&list, &places, 3);
 
             let all = firsts(&rotation, "north", 1_000);
 
-            assert_eq!(all.matches('n').count(), 10 * percent as usize, "{percent} %");
+            assert_eq!(all.matches('n').count(), turns, "{percent} %");
             assert!(percent < 50 || !all.contains("ww"), "they come evenly: {all}");
         }
     }
