@@ -1,11 +1,11 @@
 //! Single-use tokens that were used, on disk: a node that starts again takes none of them twice.
 //!
-//! A token's use is appended before its session begins, so that nothing is lost when the process is
+//! A token's use is written before its session begins, so that nothing is lost when the process is
 //! killed; a power cut may lose some seconds. Two files take turns, so that neither grows for ever.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use parking_lot::Mutex;
 use proto::policy::SKEW_S_MAX;
 use proto::time::Wall;
 
-const FILE: &str = "used-tokens";
-const EARLIER_FILE: &str = "used-tokens.earlier";
+/// Those that take turns.
+const FILES: [&str; 2] = ["used-tokens", "used-tokens.other"];
 /// The second in which it may be forgotten, and the token's number.
 const RECORD_BYTES: usize = 4 + 16;
 /// What is noted now has ended within this time: a token may be minted ahead of this clock by the
@@ -38,9 +38,14 @@ pub(crate) struct Used {
     current: Mutex<Current>,
 }
 
+/// The file that is written.
 #[derive(Debug)]
 struct Current {
+    /// Which of [`FILES`].
+    turn: usize,
     file: File,
+    /// Of whole records.
+    bytes: u64,
     since: Wall,
 }
 
@@ -55,17 +60,17 @@ impl Used {
         uses_max: usize,
         now: Wall,
     ) -> anyhow::Result<(Self, Vec<Use>)> {
+        let [first, second] = FILES.map(|it| folder.join(it));
         let name = || format!("could not keep used tokens in {}", folder.display());
         DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(name)?;
-        let mut uses = read(&folder.join(EARLIER_FILE), uses_max).with_context(name)?;
-        uses.extend(read(&folder.join(FILE), uses_max).with_context(name)?);
-        uses.retain(|it| it.ends >= now);
-        // A record that was cut off would shift all that follow it: nothing is appended there.
+        let mut uses = read(&second, uses_max).with_context(name)?;
+        uses.extend(read(&first, uses_max).with_context(name)?);
+        // What ends later than anything can was never noted.
+        uses.retain(|it| (now..=now + LIFE).contains(&it.ends));
         let bytes: Vec<u8> = uses.iter().flat_map(|it| it.record()).collect();
-        kit::private::write(&folder.join(EARLIER_FILE), &bytes).with_context(name)?;
-        let file = begin(folder).with_context(name)?;
-        let current = Mutex::new(Current { file, since: now });
-        Ok((Self { folder: folder.to_owned(), current }, uses))
+        kit::private::write(&second, &bytes).with_context(name)?;
+        let current = Current::begin(folder, 0, now).with_context(name)?;
+        Ok((Self { folder: folder.to_owned(), current: Mutex::new(current) }, uses))
     }
 
     /// Notes a use: one write of 20 bytes, of which the system keeps a copy in memory.
@@ -75,10 +80,25 @@ impl Used {
     pub(crate) fn note(&self, use_: Use, now: Wall) -> io::Result<()> {
         let mut current = self.current.lock();
         if now.since(current.since) > LIFE {
-            fs::rename(self.folder.join(FILE), self.folder.join(EARLIER_FILE))?;
-            *current = Current { file: begin(&self.folder)?, since: now };
+            // All that the other file holds has ended by now.
+            let turn = (current.turn + 1) % FILES.len();
+            *current = Current::begin(&self.folder, turn, now)?;
         }
-        current.file.write_all(&use_.record())
+        // Part of a record, left by a write that failed, is written over by the next.
+        let Current { file, bytes, .. } = &mut *current;
+        file.write_all_at(&use_.record(), *bytes)?;
+        *bytes += RECORD_BYTES as u64;
+        Ok(())
+    }
+}
+
+impl Current {
+    /// An empty file.
+    fn begin(folder: &Path, turn: usize, now: Wall) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create(true).truncate(true).mode(0o600);
+        let file = options.open(folder.join(FILES[turn]))?;
+        Ok(Self { turn, file, bytes: 0, since: now })
     }
 }
 
@@ -97,12 +117,6 @@ impl Use {
     }
 }
 
-/// An empty file.
-fn begin(folder: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600).open(folder.join(FILE))
-}
-
 fn read(path: &Path, uses_max: usize) -> io::Result<Vec<Use>> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -118,6 +132,8 @@ fn read(path: &Path, uses_max: usize) -> io::Result<Vec<Use>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const NOW: Wall = Wall(1_000_000);
@@ -150,7 +166,7 @@ mod tests {
         let (used, _) = Used::open(folder.path(), 10, NOW).unwrap();
         used.note(use_of(1, 1_060), NOW).unwrap();
         used.note(use_of(2, 1_060), NOW).unwrap();
-        let path = folder.path().join(FILE);
+        let path = folder.path().join(FILES[0]);
         let bytes = fs::read(&path).unwrap();
         fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
 
@@ -163,6 +179,53 @@ mod tests {
     }
 
     #[test]
+    fn a_write_that_failed_halfway_costs_itself_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let (used, _) = Used::open(folder.path(), 10, NOW).unwrap();
+        used.note(use_of(1, 1_060), NOW).unwrap();
+        // What a full disk leaves.
+        let part = &use_of(9, 1_060).record()[..7];
+        used.current.lock().file.write_all_at(part, RECORD_BYTES as u64).unwrap();
+        used.note(use_of(2, 1_060), NOW).unwrap();
+
+        let (_, uses) = Used::open(folder.path(), 10, NOW).unwrap();
+
+        assert_eq!(uses, [use_of(1, 1_060), use_of(2, 1_060)]);
+    }
+
+    #[test]
+    fn what_cannot_have_been_noted_is_not_believed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (used, _) = Used::open(folder.path(), 10, NOW).unwrap();
+        let last = (NOW + LIFE).unix_s();
+        used.note(use_of(1, last), NOW).unwrap();
+        used.note(use_of(2, last + 1), NOW).unwrap();
+
+        let (_, uses) = Used::open(folder.path(), 10, NOW).unwrap();
+
+        assert_eq!(uses, [use_of(1, last)]);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_begun_loses_nothing_and_is_tried_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (used, _) = Used::open(folder.path(), 10, NOW).unwrap();
+        let later = NOW + LIFE + Duration::from_secs(1);
+        let next = folder.path().join(FILES[1]);
+        used.note(use_of(1, later.unix_s()), NOW).unwrap();
+        fs::remove_file(&next).unwrap();
+        fs::create_dir(&next).unwrap();
+
+        let failed = used.note(use_of(2, later.unix_s()), later);
+        fs::remove_dir(&next).unwrap();
+        used.note(use_of(3, later.unix_s()), later).unwrap();
+        let (_, uses) = Used::open(folder.path(), 10, later).unwrap();
+
+        assert!(failed.is_err());
+        assert_eq!(uses, [use_of(3, later.unix_s()), use_of(1, later.unix_s())]);
+    }
+
+    #[test]
     fn files_take_turns_and_what_counts_stays() {
         let folder = tempfile::tempdir().unwrap();
         let (used, _) = Used::open(folder.path(), 10, NOW).unwrap();
@@ -172,10 +235,8 @@ mod tests {
         used.note(use_of(2, last.unix_s()), later).unwrap();
         used.note(use_of(3, last.unix_s()), last).unwrap();
 
-        let bytes: u64 = [FILE, EARLIER_FILE]
-            .map(|it| fs::metadata(folder.path().join(it)).unwrap().len())
-            .iter()
-            .sum();
+        let bytes: u64 =
+            FILES.map(|it| fs::metadata(folder.path().join(it)).unwrap().len()).iter().sum();
         let (_, uses) = Used::open(folder.path(), 10, last).unwrap();
 
         assert_eq!(bytes, 2 * RECORD_BYTES as u64);

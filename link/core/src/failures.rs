@@ -1,9 +1,9 @@
-//! Logins that failed, by the account that they named.
+//! Logins that failed, by the account that they named and where they came from.
 //!
-//! Whoever floods an account with wrong tokens is not even read any more, while its viewer, who
-//! comes from somewhere else, is: only addresses from which logins for the account failed wait.
+//! Whoever floods an account with wrong tokens is not even read any more, while its viewer is: only
+//! the address from which logins for the account failed waits.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -12,28 +12,26 @@ use proto::time::Mono;
 
 use crate::bucket::{Bucket, Rate};
 
-/// Failures of one account that are nothing unusual: a device that slept, a link without keys.
+/// Failures that are nothing unusual for one account at one address: a device that slept, a link
+/// without keys.
 pub const RATE: Rate = Rate { burst: 10, per_s: 1 };
-/// Accounts remembered; beyond, the one whose last failure is the oldest is forgotten. With all
-/// their addresses they take 16 MiB.
-pub const ACCOUNTS_MAX: usize = 16_384;
-/// Addresses remembered of an account; beyond, the oldest is, and has one more login read.
-pub const SITES_MAX: usize = 32;
+/// Accounts at addresses remembered; beyond, the one whose last failure is the oldest is forgotten,
+/// and starts anew. They take some 16 MiB.
+pub const SUBJECTS_MAX: usize = 65_536;
 
-type Subject = (AppId, ViewerId);
+/// An account, and an address from which it was named.
+type Subject = (AppId, ViewerId, IpAddr);
 
 /// Which logins failed lately.
 #[derive(Debug, Default)]
 pub struct Failures {
-    accounts: BTreeMap<Subject, Account>,
+    subjects: BTreeMap<Subject, Failed>,
     order: BTreeSet<(Mono, Subject)>,
 }
 
 #[derive(Debug)]
-struct Account {
+struct Failed {
     bucket: Bucket,
-    /// Where they came from, oldest first.
-    sites: VecDeque<IpAddr>,
     last: Mono,
 }
 
@@ -46,46 +44,42 @@ impl Failures {
         site: IpAddr,
         now: Mono,
     ) -> Result<(), Duration> {
-        let known = self.accounts.get(&(app, account.clone()));
-        match known {
-            // Trying it on a copy takes nothing.
-            Some(it) if it.sites.contains(&site) => it.bucket.clone().take(now),
-            Some(_) | None => Ok(()),
-        }
+        let known = self.subjects.get(&(app, account.clone(), site));
+        // Trying it on a copy takes nothing.
+        known.map_or(Ok(()), |it| it.bucket.clone().take(now))
     }
 
     /// A login that named an account, from `site`, failed.
     pub fn failed(&mut self, app: AppId, account: ViewerId, site: IpAddr, now: Mono) {
-        let subject = (app, account);
-        let account = self.accounts.entry(subject.clone()).or_insert_with(|| Account {
-            bucket: Bucket::new(RATE),
-            sites: VecDeque::new(),
-            last: now,
-        });
+        let subject = (app, account, site);
+        let fresh = Failed { bucket: Bucket::new(RATE), last: now };
+        let known = self.subjects.entry(subject.clone()).or_insert(fresh);
         // Beyond the rate nothing is left to take.
-        account.bucket.take(now).ok();
-        if !account.sites.contains(&site) {
-            account.sites.push_back(site);
-            if account.sites.len() > SITES_MAX {
-                account.sites.pop_front();
-            }
-        }
-        self.order.remove(&(account.last, subject.clone()));
-        account.last = now;
+        known.bucket.take(now).ok();
+        self.order.remove(&(known.last, subject.clone()));
+        known.last = now;
         self.order.insert((now, subject));
-        if self.accounts.len() > ACCOUNTS_MAX
+        if self.subjects.len() > SUBJECTS_MAX
             && let Some((_, oldest)) = self.order.pop_first()
         {
-            self.accounts.remove(&oldest);
+            self.subjects.remove(&oldest);
         }
     }
 
-    /// Forgets accounts at which nothing failed for so long that they start anew.
+    /// A login that named an account, from `site`, was good: what failed there does not count.
+    pub fn forget(&mut self, app: AppId, account: ViewerId, site: IpAddr) {
+        let subject = (app, account, site);
+        if let Some(known) = self.subjects.remove(&subject) {
+            self.order.remove(&(known.last, subject));
+        }
+    }
+
+    /// Forgets those at which nothing failed for so long that they start anew.
     pub fn tick(&mut self, now: Mono) {
         let anew = Duration::from_secs(u64::from(RATE.burst / RATE.per_s));
         while self.order.first().is_some_and(|(last, _)| now.since(*last) > anew) {
             if let Some((_, subject)) = self.order.pop_first() {
-                self.accounts.remove(&subject);
+                self.subjects.remove(&subject);
             }
         }
     }
@@ -127,32 +121,41 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_from_many_places_has_one_login_of_each_read() {
+    fn a_viewer_who_failed_once_does_not_pay_for_a_flood_elsewhere() {
         let mut failures = flooded();
 
-        assert_eq!(failures.admit(APP, &name(1), site(2), Mono(0)), Ok(()));
         failures.failed(APP, name(1), site(2), Mono(0));
 
-        assert!(failures.admit(APP, &name(1), site(2), Mono(0)).is_err());
+        assert_eq!(failures.admit(APP, &name(1), site(2), Mono(0)), Ok(()));
         assert!(failures.admit(APP, &name(1), site(1), Mono(0)).is_err());
+    }
+
+    #[test]
+    fn a_good_login_ends_the_wait_of_its_own_address_alone() {
+        let mut failures = flooded();
+        for _ in 0..RATE.burst {
+            failures.failed(APP, name(1), site(2), Mono(0));
+        }
+
+        failures.forget(APP, name(1), site(2));
+
+        assert_eq!(failures.admit(APP, &name(1), site(2), Mono(0)), Ok(()));
+        assert!(failures.admit(APP, &name(1), site(1), Mono(0)).is_err());
+        assert_eq!((failures.subjects.len(), failures.order.len()), (1, 1));
     }
 
     #[test]
     fn what_is_remembered_is_bounded_and_ends() {
         let mut failures = Failures::default();
-        for number in 0..=ACCOUNTS_MAX {
+        for number in 0..=SUBJECTS_MAX {
             failures.failed(APP, name(number), site(1), Mono(number as u64));
         }
-        for last in 0..=u8::MAX {
-            failures.failed(APP, name(ACCOUNTS_MAX), site(last), Mono(ACCOUNTS_MAX as u64));
-        }
 
-        assert_eq!(failures.accounts.len(), ACCOUNTS_MAX);
-        assert_eq!(failures.order.len(), ACCOUNTS_MAX);
-        assert!(!failures.accounts.contains_key(&(APP, name(0))));
-        assert_eq!(failures.accounts[&(APP, name(ACCOUNTS_MAX))].sites.len(), SITES_MAX);
+        assert_eq!(failures.subjects.len(), SUBJECTS_MAX);
+        assert_eq!(failures.order.len(), SUBJECTS_MAX);
+        assert!(!failures.subjects.contains_key(&(APP, name(0), site(1))));
 
-        failures.tick(Mono(ACCOUNTS_MAX as u64 + 10_001));
-        assert!(failures.accounts.is_empty() && failures.order.is_empty());
+        failures.tick(Mono(SUBJECTS_MAX as u64 + 10_001));
+        assert!(failures.subjects.is_empty() && failures.order.is_empty());
     }
 }

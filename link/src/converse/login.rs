@@ -52,9 +52,13 @@ impl Conversation {
             return Err(Shut::of(CloseCode::TicketRequired));
         }
         let grant = self.grant(&pass, confirm);
-        // From here on a kick finds the session; one that came before is found now.
-        self.presence.arrive(pass);
-        self.presence.check_kicks()?;
+        if claim.refresh {
+            self.presence.renew(pass)?;
+        } else {
+            // From here on a kick finds the session; one that came before is found now.
+            self.presence.arrive(pass);
+            self.presence.check_kicks()?;
+        }
         Ok(grant)
     }
 
@@ -75,10 +79,14 @@ impl Conversation {
             let pass = node.door.check(&claim.login, self.listener.link, node.clock.wall())?;
             Ok((pass, confirm))
         });
-        if let (Err(shut), Some((app, account))) = (&checked, named)
-            && is_fault_of_credential(shut.code)
-        {
-            node.failures.lock().failed(app, account, site, node.clock.mono());
+        if let Some((app, account)) = named {
+            match &checked {
+                Ok(_) => node.failures.lock().forget(app, account, site),
+                Err(shut) if is_fault_of_credential(shut.code) => {
+                    node.failures.lock().failed(app, account, site, node.clock.mono());
+                }
+                Err(_) => {}
+            }
         }
         checked
     }

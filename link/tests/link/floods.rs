@@ -29,7 +29,7 @@ async fn a_flood_for_one_account_waits_and_its_viewer_comes_in_from_elsewhere() 
     assert_eq!(login(&world, VIEWER, &wrong(&world)).await, Some(CloseCode::TokenInvalid));
     assert_eq!(login(&world, ATTACKER, &other).await, None, "another account");
     assert!(world.metric("link_logins_total{outcome=\"account_limited\"}") > 0);
-    assert_eq!(login(&world, Ipv4Addr::new(127, 0, 0, 4), &right).await, None);
+    assert_eq!(login(&world, VIEWER, &right).await, None, "a failure of its own is no matter");
 }
 
 #[tokio::test]
