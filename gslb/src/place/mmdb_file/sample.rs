@@ -54,10 +54,8 @@ pub(in crate::place) fn file(networks: Vec<(&str, Value)>) -> Vec<u8> {
     let (mut tree, mut data) = (vec![[NONE; 2]], Vec::new());
     for (network, value) in networks {
         let (bits, prefix) = parse(network);
-        let leaf = match value {
-            Ipv4 => IPV4,
-            _ => DATA | u32::try_from(data.len()).unwrap(),
-        };
+        let offset = u32::try_from(data.len()).unwrap();
+        let leaf = if matches!(value, Ipv4) { IPV4 } else { DATA | offset };
         encode(&value, &mut data);
         let mut node = 0;
         for depth in 0..prefix {
