@@ -61,7 +61,7 @@ metrics! {
     LINK_LOST_RECORDS_TOTAL = Counter "link_lost_records_total" ["topic"] "Records that left the bus before the node read them.";
     LINK_DAMAGED_RECORDS_TOTAL = Counter "link_damaged_records_total" [] "Records from the bus that could not be decoded.";
     LINK_VIEWER_FETCHES_TOTAL = Counter "link_viewer_fetches_total" ["outcome"] "Segments that viewers report: fetched, failed, missed.";
-    LINK_BASE_VOTES_TOTAL = Counter "link_base_votes_total" ["vote"] "What viewers' reports say of segment bases: good, bad; unknown: nobody hands out such a base.";
+    LINK_BASE_VOTES_TOTAL = Counter "link_base_votes_total" ["vote"] "What viewers' reports say of segment bases: good, bad; unknown: nobody hands out such a base, or it was called well without a fetch.";
 
     GSLB_ANSWERS_TOTAL = Counter "gslb_answers_total" ["outcome"] "Answers: assigned, renewed; or read-only because the fleet is full, none_live, no_transport.";
     GSLB_REFUSALS_TOTAL = Counter "gslb_refusals_total" ["reason"] "Questions refused, by the problem's code.";
@@ -83,7 +83,7 @@ metrics! {
     GSLB_FACTS_REFUSED_TOTAL = Counter "gslb_facts_refused_total" ["kind"] "Facts on control that were not taken: malformed, epoch, skipped; lost: times that the bus came back without what had been read.";
     GSLB_BASE_VOTES_TOTAL = Counter "gslb_base_votes_total" ["vote"] "Viewers' votes on segment bases, as links sum them up: good, bad; unknown: no such base here.";
     GSLB_BASE_PERCENT = Gauge "gslb_base_percent" ["base"] "Share of its weight that a segment base gets: 100 when it is well, 1 when it is drained, 0 when it is gone.";
-    GSLB_BASE_MOVES_TOTAL = Counter "gslb_base_moves_total" ["base", "why"] "Changes of that share: reports, store, least_bad, well, quiet, announced, silent.";
+    GSLB_BASE_MOVES_TOTAL = Counter "gslb_base_moves_total" ["base", "why"] "Changes of that share: reports, store, least_bad, well, quiet, trial, announced, silent.";
 
     CHATSERVER_COMMENTS_TOTAL = Counter "chatserver_comments_total" ["verdict"] "Verdicts told to senders: admit, shadow, or the reason of the refusal.";
     CHATSERVER_ACTS_TOTAL = Counter "chatserver_acts_total" ["act"] "Other acts of viewers: join, leave, like.";
