@@ -68,8 +68,9 @@ impl World {
         let file = folder.path().join("haproxy.cfg");
         let (ipv4, ipv6) = (free_addr(own_ip()), free_addr(Ipv6Addr::LOCALHOST));
         let (ipv4, ipv6) = (ipv4.await, ipv6.await);
+        // A refused header counts as a failed connection where the refusal is seen at once.
         let config = format!(
-            "defaults\n mode tcp\n timeout connect 20s\n timeout client 20s\n timeout server 20s\n\
+            "defaults\n mode tcp\n retries 0\n timeout connect 20s\n timeout client 20s\n timeout server 20s\n\
              listen test\n bind {ipv4}\n bind {ipv6}\n server server {server_addr} {how}\n"
         );
         std::fs::write(&file, config).unwrap();
