@@ -107,7 +107,13 @@ impl Answerer {
         answer: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         let &Question { body, from, api_key } = question;
-        let ask: Ask<'_> = ask::read(body)?;
+        let ask: Ask<'_> = match ask::read(body) {
+            Ok(ask) => ask,
+            Err(refusal) => {
+                self.admission.count(from)?;
+                return Err(refusal);
+            }
+        };
         let admitted = self.admission.admit(from, api_key, ask.client.ip)?;
         self.answer_in(Form::Json, &ask, admitted, now, answer)
     }

@@ -91,7 +91,8 @@ impl Admission {
         Ok(Admitted { address, business: Some(business) })
     }
 
-    fn count(&self, address: IpAddr) -> Result<(), Refusal> {
+    /// Counts a question of this address, if there are not too many.
+    pub(super) fn count(&self, address: IpAddr) -> Result<(), Refusal> {
         self.rate.check(address).map_err(|exceeded| match exceeded {
             Exceeded::Address { retry_after_ms } => Refusal::RateLimited { retry_after_ms },
             Exceeded::All => Refusal::Busy { retry_after_ms: self.returns.next_ms() },

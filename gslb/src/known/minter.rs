@@ -7,8 +7,9 @@ use auth_core::keyring::Keyring;
 use auth_core::token::{self, KeySource, NoKey};
 use proto::id::AppId;
 
-/// Keys that are kept, as a power of two. 10,000 nodes of three addresses come to 30,000 for each
-/// app; a key that finds no place is made anew for each token, which triples its cost.
+/// Keys that are kept, as a power of two. 5,000 nodes of three addresses come to 30,000 for each
+/// app while two epochs meet; a key that finds no place is made anew for each token, which triples
+/// its cost.
 const KEYS_BITS: u32 = 16;
 /// Places where a key may be.
 const WAYS: usize = 4;

@@ -118,6 +118,15 @@ async fn an_address_that_asks_too_often_is_told_when_to_come_back() {
 }
 
 #[tokio::test]
+async fn questions_that_are_none_count_too() {
+    let world = World::start_with(|config| (config.rate.per_s, config.rate.burst) = (1, 2)).await;
+    let ask = || world.post(b"{".to_vec()).send();
+
+    check(ask().await.unwrap(), 400, "malformed").await;
+    world.until(async || ask().await.unwrap().status() == 429).await;
+}
+
+#[tokio::test]
 async fn only_an_api_key_may_speak_for_another_address() {
     let world = World::start_with(|config| (config.rate.per_s, config.rate.burst) = (1, 5)).await;
     let _link = world.link(2).await;
