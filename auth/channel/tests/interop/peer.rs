@@ -136,8 +136,6 @@ impl Peer {
         })
         .await;
         if heard.unwrap_or(0) == 0 {
-            std::fs::write("/tmp/out.bin", &output.text).unwrap();
-            std::fs::write("/tmp/want.bin", missing).unwrap();
             let (output, complaints) = (end_of(&output.text), end_of(&complaints.text));
             panic!("it did not say {}, but: {output}\n{complaints}", end_of(missing.as_bytes()));
         }
