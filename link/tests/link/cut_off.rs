@@ -1,15 +1,14 @@
 //! A link that does not hear `control` lets nobody in, and makes up for it when it hears again.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bus::{
-    At, Bus, Fault, MemoryBus, Offset, PartitionNo, Publish, PublishError, ReadError, Record, Topic,
+    At, Bus, Fault, FaultyBus, MemoryBus, Offset, PartitionNo, Publish, PublishError, ReadError,
+    Record, Topic,
 };
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use parking_lot::Mutex;
 use proto::close::CloseCode;
 use proto::control::Fact;
 use proto::id::ViewerId;
@@ -100,7 +99,7 @@ async fn an_end_without_a_record_before_it_is_reached_all_the_same() {
 async fn a_bus_that_lost_control_is_read_from_its_beginning_before_the_next_login() {
     let limits = bus::memory::Limits::default();
     let mut lossy = None;
-    let wrap = |bus| Arc::clone(lossy.insert(Lossy::new(bus))) as Arc<dyn Bus>;
+    let wrap = |bus| Arc::<FaultyBus>::clone(lossy.insert(FaultyBus::new(bus))) as Arc<dyn Bus>;
     let world = World::with_bus(limits.clone(), |_| {}, wrap).await;
     let lossy = lossy.unwrap();
     world.open_room("s").await;
@@ -112,83 +111,19 @@ async fn a_bus_that_lost_control_is_read_from_its_beginning_before_the_next_logi
     let (topic, key, value) = (bus::topic::control(), fact.key().into(), fact.encode().into());
     let record = Publish { topic, partition, term: None, key: Some(key), value };
     empty.publish(vec![record]).await[0].unwrap();
-    lossy.lose(empty);
+    lossy.set(Fault::Unread);
+    lossy.replace(empty);
     world.until("it is noticed", || world.metric("link_control_losses_total") > 0).await;
     assert_eq!(login(&world, "dave").await, Some(CloseCode::Unavailable));
     world.until("the part fails", || !world.health.failures().is_empty()).await;
     alice.lives().await;
-    lossy.is_read.store(true, Ordering::Relaxed);
+    lossy.set(Fault::None);
 
     assert_eq!(alice.closed().await, CloseCode::Kicked);
     world.until("the link is well again", || world.health.failures().is_empty()).await;
     assert_eq!(login(&world, "dave").await, None);
     assert_eq!(world.metric("link_control_losses_total"), 1);
     carol.lives().await;
-}
-
-/// A bus that comes back without what it held, and cannot be read at first.
-#[derive(Debug)]
-struct Lossy {
-    bus: Mutex<Arc<dyn Bus>>,
-    is_read: AtomicBool,
-}
-
-impl Lossy {
-    fn new(bus: Arc<dyn Bus>) -> Arc<Self> {
-        Arc::new(Self { bus: Mutex::new(bus), is_read: AtomicBool::new(true) })
-    }
-
-    fn lose(&self, empty: Arc<dyn Bus>) {
-        self.is_read.store(false, Ordering::Relaxed);
-        *self.bus.lock() = empty;
-    }
-
-    fn now(&self) -> Arc<dyn Bus> {
-        Arc::clone(&self.bus.lock())
-    }
-}
-
-impl Bus for Lossy {
-    fn publish(&self, records: Vec<Publish>) -> BoxFuture<'_, Vec<Result<Offset, PublishError>>> {
-        async move { self.now().publish(records).await }.boxed()
-    }
-
-    fn read(
-        &self,
-        topic: Topic,
-        partition: PartitionNo,
-        from: Offset,
-        records_max: usize,
-        wait: Duration,
-    ) -> BoxFuture<'_, Result<Vec<Record>, ReadError>> {
-        async move {
-            if self.is_read.load(Ordering::Relaxed) {
-                self.now().read(topic, partition, from, records_max, wait).await
-            } else {
-                Err(ReadError::Away)
-            }
-        }
-        .boxed()
-    }
-
-    fn locate(
-        &self,
-        topic: Topic,
-        partition: PartitionNo,
-        at: At,
-    ) -> BoxFuture<'_, Result<Offset, ReadError>> {
-        async move { self.now().locate(topic, partition, at).await }.boxed()
-    }
-
-    fn commit(
-        &self,
-        group: Arc<str>,
-        topic: Topic,
-        partition: PartitionNo,
-        next: Offset,
-    ) -> BoxFuture<'_, Result<(), ReadError>> {
-        async move { self.now().commit(group, topic, partition, next).await }.boxed()
-    }
 }
 
 /// A bus whose last offsets hold no record, as where a log marks the end of transactions.

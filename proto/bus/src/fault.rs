@@ -24,6 +24,8 @@ pub enum Fault {
     Silent,
     /// Every call takes this much longer.
     Slow(Duration),
+    /// No record can be read; where they end is still told, and publishing works.
+    Unread,
     /// Every call to publish loses its records and says that they were taken.
     Lossy,
 }
@@ -58,7 +60,9 @@ impl FaultyBus {
             Fault::Busy => vec![Err(PublishError::Busy); count],
             Fault::Away => vec![Err(PublishError::Away); count],
             Fault::Lossy => vec![Ok(Offset(0)); count],
-            Fault::None | Fault::Silent | Fault::Slow(_) => self.now().publish(records).await,
+            Fault::None | Fault::Silent | Fault::Slow(_) | Fault::Unread => {
+                self.now().publish(records).await
+            }
         }
     }
 
@@ -68,11 +72,12 @@ impl FaultyBus {
 
     async fn ask<T>(
         &self,
+        failing: &[Fault],
         call: impl Fn(Arc<dyn Bus>) -> BoxFuture<'static, Result<T, ReadError>>,
     ) -> Result<T, ReadError> {
         let mut fault = self.fault.subscribe();
         loop {
-            if self.speak().await == Fault::Away {
+            if failing.contains(&self.speak().await) {
                 return Err(ReadError::Away);
             }
             tokio::select! {
@@ -107,7 +112,7 @@ impl Bus for FaultyBus {
         records_max: usize,
         wait: Duration,
     ) -> BoxFuture<'_, Result<Vec<Record>, ReadError>> {
-        self.ask(move |bus| {
+        self.ask(&[Fault::Away, Fault::Unread], move |bus| {
             let topic = topic.clone();
             async move { bus.read(topic, partition, from, records_max, wait).await }.boxed()
         })
@@ -120,7 +125,7 @@ impl Bus for FaultyBus {
         partition: PartitionNo,
         at: At,
     ) -> BoxFuture<'_, Result<Offset, ReadError>> {
-        self.ask(move |bus| {
+        self.ask(&[Fault::Away], move |bus| {
             let (topic, at) = (topic.clone(), at.clone());
             async move { bus.locate(topic, partition, at).await }.boxed()
         })
@@ -134,7 +139,7 @@ impl Bus for FaultyBus {
         partition: PartitionNo,
         next: Offset,
     ) -> BoxFuture<'_, Result<(), ReadError>> {
-        self.ask(move |bus| {
+        self.ask(&[Fault::Away], move |bus| {
             let (group, topic) = (Arc::clone(&group), topic.clone());
             async move { bus.commit(group, topic, partition, next).await }.boxed()
         })
