@@ -33,7 +33,7 @@ pub type ServerStream = TlsStream<Capped>;
 #[derive(Clone, Debug)]
 pub struct ServerTls {
     identity: Arc<Identity>,
-    config: Arc<ServerConfig>,
+    pub(crate) config: Arc<ServerConfig>,
     /// For clients that offer national suites and no others.
     national: Option<Arc<ServerConfig>>,
 }
