@@ -6,7 +6,7 @@ use crate::address::Address;
 use crate::id::{NodeId, UnitId};
 use crate::time::Wall;
 
-pub use crate::codec::{RegionView, ReportView};
+pub use crate::codec::{KnownRegion, KnownReport, Numbers, RegionView, ReportView};
 
 /// One link node's load: an authenticated datagram, on change at most every 5 ms, else every 100 ms.
 ///

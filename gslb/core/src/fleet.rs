@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use proto::id::NodeId;
 use proto::limits::{ADDRESSES_MAX, REGION_NODES_MAX};
-use proto::load::{LoadReport, ReportView};
+use proto::load::{LoadReport, Numbers, ReportView};
 use proto::time::Mono;
 
 use crate::listener::Listener;
@@ -188,6 +188,26 @@ impl Fleet {
             return Ok(Heard::Renewed);
         }
         self.handle(report.to_report().map_err(|_| Refusal::Malformed)?, now)
+    }
+
+    /// Hears a report that differs in numbers alone from one that was heard.
+    ///
+    /// Nothing if that one is not the node's last, or holds no lease any more: then the report must
+    /// be heard as a whole.
+    pub fn renew_numbers(&mut self, numbers: Numbers, now: Mono) -> Option<Result<Heard, Refusal>> {
+        let Numbers { node, start, before, counter, load } = numbers;
+        let slot = *self.slots.get(&node)?;
+        let last = Stamp::of(&self.member(slot)?.report);
+        if last != (Stamp { start, counter: before }) || !self.rows[slot as usize].is_live() {
+            return None;
+        }
+        let stamp = Stamp { start, counter };
+        if stamp <= last {
+            return Some(Err(Refusal::Replayed));
+        }
+        let past = self.past(slot, start, now);
+        self.renew(slot, (stamp, load), past, now);
+        Some(Ok(Heard::Renewed))
     }
 
     /// Hears a report, whose sender has been authenticated.

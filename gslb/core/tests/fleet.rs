@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proto::address::{Address, Carrier, Transport};
 use proto::id::{NodeId, UnitId};
 use proto::limits::{ADDRESSES_MAX, REGION_NODES_MAX, WORD_BYTES_MAX};
-use proto::load::{Load, LoadReport, RegionLoads, RegionView, ReportView};
+use proto::load::{KnownReport, Load, LoadReport, Numbers, RegionLoads, RegionView, ReportView};
 use proto::time::{Mono, Wall};
 
 #[test]
@@ -150,13 +150,34 @@ fn a_report_whose_values_are_not_allowed_is_refused() {
     assert_eq!(heard, Err(Refusal::Malformed));
 }
 
+#[test]
+fn numbers_renew_a_lease_only_of_whose_last_report_they_continue() {
+    let mut fleet = Fleet::default();
+    let numbers = |start, before, counter| {
+        let load = Load { sessions: 7, sessions_max: 100, ..Load::default() };
+        Numbers { node: NodeId(1), start: Wall(start), before, counter, load }
+    };
+    assert_eq!(fleet.renew_numbers(numbers(5, 1, 2), Mono(0)), None, "it is not known");
+    fleet.handle(report(1, 5, 1), Mono(0)).unwrap();
+
+    assert_eq!(fleet.renew_numbers(numbers(4, 1, 2), Mono(100)), None, "of another start");
+    assert_eq!(fleet.renew_numbers(numbers(5, 0, 2), Mono(100)), None, "of an older report");
+    assert_eq!(fleet.renew_numbers(numbers(5, 1, 1), Mono(100)), Some(Err(Refusal::Replayed)));
+    assert_eq!(fleet.deadline(), Some(Mono(300)));
+    assert_eq!(fleet.renew_numbers(numbers(5, 1, 2), Mono(100)), Some(Ok(Heard::Renewed)));
+    assert_eq!(fleet.deadline(), Some(Mono(400)));
+    fleet.tick(Mono(400));
+    assert_eq!(fleet.renew_numbers(numbers(5, 2, 3), Mono(400)), None, "its lease expired");
+}
+
 proptest! {
-    /// Reports heard in their bytes and reports taken over whole make the same fleet.
+    /// Reports heard in their bytes, their numbers alone where that is enough, and reports taken over whole make the same fleet.
     #[test]
     fn a_report_counts_alike_in_its_bytes_and_on_its_own(
         steps in prop::collection::vec((0u32..3, 0u64..3, 0u64..6, 0u16..4, 0u64..200), 1..80),
     ) {
         let (mut bytes, mut whole) = (Fleet::default(), Fleet::default());
+        let mut kept = std::collections::BTreeMap::<u32, KnownReport>::new();
         let mut now = 0;
 
         for (node, start, counter, kind, pause) in steps {
@@ -168,7 +189,13 @@ proptest! {
             let encoded = report.encode();
             let view = ReportView::read(&encoded).unwrap();
 
-            prop_assert_eq!(bytes.hear(view, Mono(now)), whole.handle(report, Mono(now)));
+            let numbers = kept.get(&node).and_then(|it| it.compare(&encoded));
+            let renewed = numbers.and_then(|it| bytes.renew_numbers(it, Mono(now)));
+            let heard = renewed.unwrap_or_else(|| bytes.hear(view, Mono(now)));
+            prop_assert_eq!(heard, whole.handle(report, Mono(now)));
+            if heard.is_ok() {
+                kept.insert(node, KnownReport::new(view, &encoded));
+            }
             bytes.tick(Mono(now));
             whole.tick(Mono(now));
             prop_assert_eq!(format!("{bytes:?}"), format!("{whole:?}"));

@@ -1,5 +1,6 @@
 //! Load reports, one by one and packed by region.
 
+mod known;
 mod pack;
 mod view;
 
@@ -16,6 +17,7 @@ use crate::limits;
 use crate::load::{Load, LoadReport, RegionLoads};
 use crate::time::Wall;
 
+pub use known::{KnownRegion, KnownReport, Numbers};
 pub use view::{RegionView, ReportView};
 
 pub(super) fn write_report(report: &LoadReport) -> Bytes {
@@ -144,13 +146,16 @@ fn report(it: fb::LoadReport<'_>) -> Result<LoadReport, DecodeError> {
 }
 
 fn load(it: fb::LoadReport<'_>) -> Load {
-    let load = it.load();
+    load_of(it.load(), it.handshakes_per_s_max())
+}
+
+fn load_of(load: &fb::Load, handshakes_per_s_max: u32) -> Load {
     Load {
         sessions: load.sessions(),
         sessions_max: load.sessions_max(),
         handshakes: load.handshakes(),
         handshakes_per_s: load.handshakes_per_s(),
-        handshakes_per_s_max: it.handshakes_per_s_max(),
+        handshakes_per_s_max,
         egress_bps: load.egress_bps(),
         cpu_permille: load.cpu_permille(),
         accept_queue: load.accept_queue(),

@@ -1,5 +1,6 @@
 //! Whatever lies within the limits comes back from its bytes unchanged.
 
+mod known;
 mod strategy;
 
 use proptest::prelude::*;

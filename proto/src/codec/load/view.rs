@@ -14,11 +14,11 @@ use crate::time::Wall;
 /// Its structure is verified; whatever of it is neither a number nor equal to what is known
 /// already is checked by [`ReportView::to_report`].
 #[derive(Clone, Copy, Debug)]
-pub struct ReportView<'a>(fb::LoadReport<'a>);
+pub struct ReportView<'a>(pub(super) fb::LoadReport<'a>);
 
 /// A [`RegionLoads`](crate::load::RegionLoads) in its bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct RegionView<'a>(fb::RegionLoads<'a>);
+pub struct RegionView<'a>(pub(super) fb::RegionLoads<'a>);
 
 impl<'a> ReportView<'a> {
     /// A report as [`LoadReport::encode`] wrote it.
@@ -29,6 +29,23 @@ impl<'a> ReportView<'a> {
     pub fn read(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         check_length(bytes, 1, limits::REPORT_BYTES_MAX)?;
         root::<fb::LoadReport<'_>>(bytes).map(Self)
+    }
+
+    /// The node that bytes name which are not verified yet, if they name one: who must have signed
+    /// them.
+    #[must_use]
+    pub fn peek(bytes: &[u8]) -> Option<NodeId> {
+        let table = usize::try_from(u32::from_le_bytes(*bytes.first_chunk()?)).ok()?;
+        let distance = i32::from_le_bytes(*bytes.get(table..)?.first_chunk()?);
+        let slots = table.checked_add_signed(isize::try_from(distance).ok()?.checked_neg()?)?;
+        let slot = slots.checked_add(usize::from(fb::LoadReport::VT_NODE))?;
+        let spot = u16::from_le_bytes(*bytes.get(slot..)?.first_chunk()?);
+        if spot == 0 {
+            // What is 0 is left out.
+            return Some(NodeId(0));
+        }
+        let node = bytes.get(table.checked_add(usize::from(spot))?..)?.first_chunk()?;
+        Some(NodeId(u32::from_le_bytes(*node)))
     }
 
     /// [`LoadReport::node`].
