@@ -19,7 +19,7 @@ use tokio::net::TcpStream;
 
 /// Bytes of a client's half of a handshake. A hello with a hybrid share and a ticket has 2 KiB; a
 /// second hello, after a request for another group, as many again.
-const HANDSHAKE_BYTES_MAX: usize = 16 * 1024;
+pub(crate) const HANDSHAKE_BYTES_MAX: usize = 16 * 1024;
 
 /// A TCP stream, bounded until its handshake is over.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub struct Capped {
     /// What the handshake said and the system does not have yet. A flight has a certificate chain
     /// at most, and rustls makes none before it heard the answer to the last.
     waiting: Vec<u8>,
+    /// What was read before this was made, to be read first.
+    early: Vec<u8>,
 }
 
 /// What may still be read.
@@ -45,7 +47,12 @@ enum Cap {
 
 impl Capped {
     pub(crate) const fn new(stream: TcpStream) -> Self {
-        Self { stream, cap: Cap::Left(HANDSHAKE_BYTES_MAX), waiting: Vec::new() }
+        Self::after(stream, Vec::new())
+    }
+
+    /// A stream of which `early` was read already.
+    pub(crate) const fn after(stream: TcpStream, early: Vec<u8>) -> Self {
+        Self { stream, cap: Cap::Left(HANDSHAKE_BYTES_MAX), waiting: Vec::new(), early }
     }
 
     /// The handshake is over: nothing is counted any more.
@@ -55,6 +62,20 @@ impl Capped {
 
     const fn is_lifted(&self) -> bool {
         matches!(self.cap, Cap::Lifted)
+    }
+
+    fn poll_read_any(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.early.is_empty() {
+            return Pin::new(&mut self.stream).poll_read(cx, buffer);
+        }
+        let bytes = self.early.len().min(buffer.remaining());
+        buffer.put_slice(&self.early[..bytes]);
+        self.early.drain(..bytes);
+        Poll::Ready(Ok(()))
     }
 
     /// Writes what waits, and behind it as much of `slices` as fits; says how much that was.
@@ -102,7 +123,7 @@ impl AsyncRead for Capped {
             ready!(self.poll_write_behind(cx, &[]))?;
         }
         let left = match self.cap {
-            Cap::Lifted => return Pin::new(&mut self.stream).poll_read(cx, buffer),
+            Cap::Lifted => return self.poll_read_any(cx, buffer),
             Cap::Left(0) => {
                 self.cap = Cap::Met;
                 cx.waker().wake_by_ref();
@@ -115,7 +136,7 @@ impl AsyncRead for Capped {
             }
         };
         let mut part = ReadBuf::new(buffer.initialize_unfilled_to(left.min(buffer.remaining())));
-        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut part))?;
+        ready!(self.poll_read_any(cx, &mut part))?;
         let read = part.filled().len();
         buffer.advance(read);
         self.cap = Cap::Left(left - read);

@@ -10,19 +10,20 @@ use kit::http::Accept;
 use kit::meter::{Meter, list};
 use proto::suite::Suite;
 use proto::time::Wall;
-use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::server::{Acceptor, ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use rustls::{CipherSuite, ServerConfig};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{LazyConfigAcceptor, TlsAcceptor};
 
 use crate::capped::Capped;
 use crate::certificate::{Validity, certificates};
+use crate::lean::{Shaken, shake};
 use crate::provider::{TlsError, VERSIONS, provider};
 use crate::suite::is_national;
 
@@ -160,6 +161,23 @@ impl ServerTls {
         meter.gauge(list::CHANNEL_CERTIFICATE_END_SECONDS, &[self.suite().name()]).set(end_s);
     }
 
+    /// What a client that offers these suites is served by.
+    pub(crate) fn config_for(&self, offered: &[CipherSuite]) -> &Arc<ServerConfig> {
+        match &self.national {
+            Some(national) if is_national(offered) => national,
+            Some(_) | None => &self.config,
+        }
+    }
+
+    /// Shakes hands as [`ServerTls::accept`] does, and keeps as little of the connection as can be.
+    /// Give it a deadline.
+    ///
+    /// # Errors
+    /// As [`ServerTls::accept`].
+    pub async fn accept_lean(&self, stream: TcpStream) -> io::Result<Shaken> {
+        shake(stream, self).await
+    }
+
     /// Shakes hands; give it a deadline. [`crate::suite`] says what came of it. The client gets
     /// its ticket together with the first bytes that are written to it.
     ///
@@ -170,10 +188,9 @@ impl ServerTls {
         let stream = Capped::new(stream);
         let accepting = match &self.national {
             None => TlsAcceptor::from(Arc::clone(&self.config)).accept(stream),
-            Some(national) => {
+            Some(_) => {
                 let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
-                let is_national = is_national(hello.client_hello().cipher_suites());
-                let config = if is_national { national } else { &self.config };
+                let config = self.config_for(hello.client_hello().cipher_suites());
                 hello.into_stream(Arc::clone(config))
             }
         };

@@ -72,7 +72,11 @@ async fn a_ticket_goes_out_with_the_first_words_of_the_server() {
 }
 
 /// Shakes hands up to the client's last message, and leaves it unsent with `flight` behind it.
-async fn finish(client: &mut ClientConnection, near: &mut TcpStream, flight: &[u8]) -> Vec<u8> {
+pub(crate) async fn finish(
+    client: &mut ClientConnection,
+    near: &mut TcpStream,
+    flight: &[u8],
+) -> Vec<u8> {
     client.set_buffer_limit(None);
     near.write_all(&records(client)).await.unwrap();
     while client.is_handshaking() {
@@ -89,7 +93,7 @@ async fn finish(client: &mut ClientConnection, near: &mut TcpStream, flight: &[u
 }
 
 /// Everything that a client has to send.
-fn records(client: &mut ClientConnection) -> Vec<u8> {
+pub(crate) fn records(client: &mut ClientConnection) -> Vec<u8> {
     let mut records = Vec::new();
     while client.wants_write() {
         client.write_tls(&mut records).unwrap();

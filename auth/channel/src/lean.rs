@@ -1,0 +1,106 @@
+//! A TLS 1.3 connection that costs a session a few hundred bytes.
+//!
+//! rustls shakes hands; after that [`Lean`] seals and opens the records itself with the keys that
+//! came of it. It keeps them as bytes, and no buffers: records are sealed and opened in buffers
+//! that all connections of a thread share, and only what cannot be sent or is not complete stays
+//! with the connection. It does what RFC 8446 asks of a server after a handshake: changes of keys
+//! in both directions, padding, alerts, and its own keys renewed before they are worn.
+//!
+//! It never hands out a byte that did not open, and after a [`Fault`] nothing at all.
+
+mod fault;
+mod inward;
+mod keys;
+mod outward;
+mod records;
+mod secrets;
+mod shake;
+
+use std::cell::RefCell;
+use std::fmt;
+
+use tokio::net::TcpStream;
+use zeroize::Zeroizing;
+
+pub use fault::Fault;
+use inward::{Inward, SCRATCH_BYTES};
+use records::Records;
+pub(crate) use shake::shake;
+
+use crate::server::ServerStream;
+
+thread_local! {
+    /// Where records are read and opened.
+    static INWARD: RefCell<Vec<u8>> = RefCell::new(vec![0; SCRATCH_BYTES]);
+    /// Where records are sealed; it grows to one record and what goes before it.
+    static OUTWARD: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What came of a handshake.
+#[derive(Debug)]
+pub enum Shaken {
+    /// A connection whose suite is sealed here.
+    Lean(Lean),
+    /// A connection that stays with rustls: the national suites.
+    Buffered(Box<ServerStream>),
+}
+
+/// A server's TLS 1.3 connection after its handshake.
+///
+/// What was said last in the handshake, the ticket, goes out with the first bytes written. A write
+/// takes one record's worth at most. Bytes that were taken and not sent are at most one record;
+/// flushing sends them.
+pub struct Lean(Box<Inner>);
+
+struct Inner {
+    stream: TcpStream,
+    records: Records,
+    /// What came and was not given on: `opened` bytes of data, then records, of which the last may
+    /// be incomplete.
+    held: Vec<u8>,
+    opened: usize,
+    /// What is sealed and not sent.
+    unsent: Vec<u8>,
+    /// Whether the socket would take no more of it.
+    is_blocked: bool,
+    inward: Inward,
+    /// Whether nothing more is to be said.
+    is_shut: bool,
+    /// Until it is taken.
+    exporter: Option<Box<Zeroizing<[u8; 32]>>>,
+}
+
+impl Lean {
+    /// A connection of which `held` came already, and `unsent` is to be sent first.
+    fn new(
+        stream: TcpStream,
+        records: Records,
+        exporter: [u8; 32],
+        held: Vec<u8>,
+        unsent: Vec<u8>,
+    ) -> Self {
+        Self(Box::new(Inner {
+            stream,
+            records,
+            held,
+            opened: 0,
+            unsent,
+            is_blocked: false,
+            inward: Inward::Open,
+            is_shut: false,
+            exporter: Some(Box::new(Zeroizing::new(exporter))),
+        }))
+    }
+
+    /// The connection's own secret, known to its two ends, as [`crate::exporter`] gives it. Who
+    /// asks first gets it, and it is forgotten.
+    pub fn take_exporter(&mut self) -> Option<[u8; 32]> {
+        self.0.exporter.take().map(|it| **it)
+    }
+}
+
+impl fmt::Debug for Lean {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Lean").field(&self.0.stream).finish()
+    }
+}

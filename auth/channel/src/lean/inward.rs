@@ -1,0 +1,140 @@
+//! What a client says: records are opened where they were read, and their data given on.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, ReadBuf};
+
+use super::keys::HEADER_BYTES;
+use super::records::{Opened, RECORD_BYTES_MAX, record_bytes, text_bytes_max};
+use super::{Fault, Inner, Lean};
+
+/// Bytes that are read at once: room for a record of which a part is missing, and one behind it.
+pub(super) const SCRATCH_BYTES: usize = 2 * RECORD_BYTES_MAX;
+
+/// Whether something can come.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Inward {
+    Open,
+    /// The client said goodbye.
+    Ended,
+    Failed(Fault),
+}
+
+impl AsyncRead for Lean {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let inner = &mut *self.0;
+        if buffer.remaining() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        if inner.opened > 0 {
+            inner.give_opened(buffer);
+            return Poll::Ready(Ok(()));
+        }
+        match inner.inward {
+            Inward::Open => super::INWARD.with_borrow_mut(|it| inner.poll_records(cx, it, buffer)),
+            Inward::Ended => Poll::Ready(Ok(())),
+            Inward::Failed(fault) => Poll::Ready(Err(fault.into())),
+        }
+    }
+}
+
+impl Inner {
+    /// Gives on what was opened before and found no room.
+    fn give_opened(&mut self, buffer: &mut ReadBuf<'_>) {
+        let bytes = self.opened.min(buffer.remaining());
+        buffer.put_slice(&self.held[..bytes]);
+        self.held.drain(..bytes);
+        self.held.shrink_to_fit();
+        self.opened -= bytes;
+    }
+
+    /// Reads until there is something to give on, or an end. What is read and not given on is held.
+    fn poll_records(
+        &mut self,
+        cx: &mut Context<'_>,
+        scratch: &mut [u8],
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let held = std::mem::take(&mut self.held);
+        let mut filled = held.len();
+        scratch[..filled].copy_from_slice(&held);
+        let room = buffer.remaining();
+        loop {
+            let passed = self.open(&mut scratch[..filled], buffer);
+            if buffer.remaining() < room || self.inward != Inward::Open {
+                self.held.extend_from_slice(&scratch[passed..filled]);
+                return Poll::Ready(match self.inward {
+                    Inward::Failed(fault) if buffer.remaining() == room => Err(fault.into()),
+                    Inward::Failed(_) | Inward::Open | Inward::Ended => Ok(()),
+                });
+            }
+            scratch.copy_within(passed..filled, 0);
+            filled -= passed;
+            let mut more = ReadBuf::new(&mut scratch[filled..]);
+            let Poll::Ready(read) = Pin::new(&mut self.stream).poll_read(cx, &mut more) else {
+                self.held = scratch[..filled].to_vec();
+                return Poll::Pending;
+            };
+            let bytes = more.filled().len();
+            read?;
+            if bytes == 0 {
+                self.fail(Fault::Cut);
+            }
+            filled += bytes;
+        }
+    }
+
+    /// Opens whole records and gives their data on while there is room; says how many bytes they
+    /// were. Of a record that is larger than all the room, the rest is held.
+    fn open(&mut self, bytes: &mut [u8], buffer: &mut ReadBuf<'_>) -> usize {
+        let room = buffer.remaining();
+        let mut passed = 0;
+        while self.inward == Inward::Open && self.opened == 0 {
+            let rest = &mut bytes[passed..];
+            let record = match record_bytes(rest) {
+                Ok(length) => length.and_then(|it| rest.get_mut(..it)),
+                Err(fault) => {
+                    self.fail(fault);
+                    break;
+                }
+            };
+            let Some(record) = record else { break };
+            let is_first = buffer.remaining() == room;
+            if !is_first && text_bytes_max(record.len()) > buffer.remaining() {
+                break;
+            }
+            match self.records.open(record) {
+                Ok(Opened::Data(length)) => {
+                    let data = &record[HEADER_BYTES..HEADER_BYTES + length];
+                    let (fits, over) = data.split_at(length.min(buffer.remaining()));
+                    buffer.put_slice(fits);
+                    self.held.extend_from_slice(over);
+                    self.opened = over.len();
+                }
+                Ok(Opened::Nothing) => {}
+                Ok(Opened::End) => self.inward = Inward::Ended,
+                Err(fault) => self.fail(fault),
+            }
+            passed += record.len();
+        }
+        passed
+    }
+
+    /// Nothing can follow; the client is told why, if that can be done at once.
+    pub(super) fn fail(&mut self, fault: Fault) {
+        self.inward = Inward::Failed(fault);
+        self.is_shut = true;
+        let Some(alert) = fault.alert() else { return };
+        if self.records.seal_alert(alert, &mut self.unsent).is_ok()
+            && let Ok(sent) = self.stream.try_write(&self.unsent)
+        {
+            self.unsent.drain(..sent);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Records of both directions (RFC 8446, sections 4.6.3, 5 and 6), without I/O.
+//!
+//! What a client may send after its handshake is little: data, a change of its keys, an alert.
+//! Anything else ends the connection. A change of keys must be one whole message alone in its
+//! record, as every client sends it; the standard would let it be cut in two.
+
+use std::io::IoSlice;
+
+use super::Fault;
+use super::keys::{Cipher, HEADER_BYTES, Keys};
+
+/// Bytes of text in one record.
+pub(super) const TEXT_BYTES_MAX: usize = 1 << 14;
+/// What a record has around its text: the header, the type within, the tag.
+const AROUND_BYTES: usize = HEADER_BYTES + 1 + TAG_BYTES;
+const TAG_BYTES: usize = 16;
+/// Bytes of a sealed text: padding and the tag may add so many (RFC 8446, section 5.2).
+const SEALED_BYTES_MAX: usize = TEXT_BYTES_MAX + 256;
+/// Bytes of a record that a client may send.
+pub(super) const RECORD_BYTES_MAX: usize = HEADER_BYTES + SEALED_BYTES_MAX;
+/// Records without data, one after another; rustls allows as many changes of keys.
+const QUIET_RECORDS_MAX: u8 = 32;
+
+const ALERT: u8 = 21;
+const HANDSHAKE: u8 = 22;
+const DATA: u8 = 23;
+
+const WARNING: u8 = 1;
+const FATAL: u8 = 2;
+const CLOSE_NOTIFY: u8 = 0;
+const USER_CANCELED: u8 = 90;
+
+/// A KeyUpdate message without its last byte, which says whether the other end must do the same.
+const KEY_UPDATE: [u8; 4] = [24, 0, 0, 1];
+const UPDATE_NOT_REQUESTED: u8 = 0;
+const UPDATE_REQUESTED: u8 = 1;
+
+/// What a record had in it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Opened {
+    /// So many bytes of data, right behind the header.
+    Data(usize),
+    /// Nothing for anybody else.
+    Nothing,
+    /// The client's goodbye: nothing follows.
+    End,
+}
+
+/// The records of one connection, seen from the server.
+pub(super) struct Records {
+    cipher: Cipher,
+    ours: Keys,
+    theirs: Keys,
+    /// Records without data since the last with some.
+    quiet: u8,
+    /// Whether the client asked for new keys of ours, and has not got them.
+    owes_update: bool,
+}
+
+impl Records {
+    pub(super) const fn new(cipher: Cipher, ours: Keys, theirs: Keys) -> Self {
+        Self { cipher, ours, theirs, quiet: 0, owes_update: false }
+    }
+
+    /// Opens a whole record in its place.
+    ///
+    /// # Errors
+    /// What is wrong with it; then nothing of it may be used, nor anything that follows.
+    pub(super) fn open(&mut self, record: &mut [u8]) -> Result<Opened, Fault> {
+        let (header, sealed) = record.split_first_chunk_mut().ok_or(Fault::Form)?;
+        let text = self.theirs.open(self.cipher, *header, sealed)?;
+        if text.len() > TEXT_BYTES_MAX + 1 {
+            return Err(Fault::Length);
+        }
+        // The type is the last byte that is not padding.
+        let end = text.iter().rposition(|it| *it != 0).ok_or(Fault::Message)?;
+        let opened = match (text[end], &text[..end]) {
+            (DATA, []) => Opened::Nothing,
+            (DATA, data) => Opened::Data(data.len()),
+            (HANDSHAKE, message) => self.message(message)?,
+            (ALERT, alert) => Self::alert(alert)?,
+            _ => return Err(Fault::Message),
+        };
+        self.quiet = if opened == Opened::Nothing { self.quiet + 1 } else { 0 };
+        if self.quiet > QUIET_RECORDS_MAX { Err(Fault::Quiet) } else { Ok(opened) }
+    }
+
+    /// The one message that a client may send after its handshake.
+    fn message(&mut self, message: &[u8]) -> Result<Opened, Fault> {
+        let Some((&KEY_UPDATE, [request])) = message.split_first_chunk() else {
+            return Err(Fault::Message);
+        };
+        match *request {
+            UPDATE_NOT_REQUESTED => {}
+            UPDATE_REQUESTED => self.owes_update = true,
+            _ => return Err(Fault::Value),
+        }
+        self.theirs.renew(self.cipher);
+        Ok(Opened::Nothing)
+    }
+
+    /// Every alert but two is an error, whatever level it says (RFC 8446, section 6).
+    fn alert(alert: &[u8]) -> Result<Opened, Fault> {
+        match *alert {
+            [_, CLOSE_NOTIFY] => Ok(Opened::End),
+            [_, USER_CANCELED] => Ok(Opened::Nothing),
+            [_, description] => Err(Fault::Alert(description)),
+            [] => Err(Fault::Message),
+            _ => Err(Fault::Form),
+        }
+    }
+
+    /// Adds to `out` as much of `slices` as one record holds, and says how much that was. Before
+    /// it goes what the client must know first.
+    ///
+    /// # Errors
+    /// When it was not sealed; then the connection is over.
+    pub(super) fn seal(
+        &mut self,
+        slices: &[IoSlice<'_>],
+        out: &mut Vec<u8>,
+    ) -> Result<usize, Fault> {
+        if self.owes_update || self.ours.seq() + 1 >= self.cipher.records_max() {
+            let [a, b, c, d] = KEY_UPDATE;
+            let message = [a, b, c, d, UPDATE_NOT_REQUESTED];
+            self.seal_one(HANDSHAKE, &[IoSlice::new(&message)], out)?;
+            self.ours.renew(self.cipher);
+            self.owes_update = false;
+        }
+        self.seal_one(DATA, slices, out)
+    }
+
+    /// Adds the goodbye to `out`.
+    ///
+    /// # Errors
+    /// As [`Records::seal`].
+    pub(super) fn seal_goodbye(&mut self, out: &mut Vec<u8>) -> Result<(), Fault> {
+        self.seal_one(ALERT, &[IoSlice::new(&[WARNING, CLOSE_NOTIFY])], out).map(drop)
+    }
+
+    /// Adds the alert that tells the client of its fault to `out`.
+    ///
+    /// # Errors
+    /// As [`Records::seal`].
+    pub(super) fn seal_alert(&mut self, alert: u8, out: &mut Vec<u8>) -> Result<(), Fault> {
+        self.seal_one(ALERT, &[IoSlice::new(&[FATAL, alert])], out).map(drop)
+    }
+
+    fn seal_one(
+        &mut self,
+        kind: u8,
+        slices: &[IoSlice<'_>],
+        out: &mut Vec<u8>,
+    ) -> Result<usize, Fault> {
+        let bytes = slices.iter().map(|it| it.len()).sum::<usize>().min(TEXT_BYTES_MAX);
+        let [high, low] = u16::try_from(bytes + 1 + TAG_BYTES)
+            .expect("a text has 2^14 bytes at most")
+            .to_be_bytes();
+        // The outer type and version of every record are these (RFC 8446, section 5.2).
+        let header = [DATA, 3, 3, high, low];
+        let start = out.len() + HEADER_BYTES;
+        out.reserve(bytes + AROUND_BYTES);
+        out.extend_from_slice(&header);
+        let mut left = bytes;
+        for slice in slices {
+            let part = slice.len().min(left);
+            out.extend_from_slice(&slice[..part]);
+            left -= part;
+        }
+        out.push(kind);
+        let tag = self.ours.seal(self.cipher, header, &mut out[start..])?;
+        out.extend_from_slice(tag.as_ref());
+        Ok(bytes)
+    }
+}
+
+/// How long the record is that begins with these bytes; none when that cannot be seen yet.
+///
+/// # Errors
+/// When it is none that may be sent.
+pub(super) fn record_bytes(bytes: &[u8]) -> Result<Option<usize>, Fault> {
+    let Some([kind, _, _, high, low]) = bytes.first_chunk::<HEADER_BYTES>() else {
+        return Ok(None);
+    };
+    let sealed_bytes = usize::from(u16::from_be_bytes([*high, *low]));
+    match (*kind, sealed_bytes) {
+        (DATA, ..=SEALED_BYTES_MAX) => Ok(Some(HEADER_BYTES + sealed_bytes)),
+        (DATA, _) => Err(Fault::Length),
+        _ => Err(Fault::Message),
+    }
+}
+
+/// How much text a record of so many bytes may have; padding makes it less.
+pub(super) const fn text_bytes_max(record_bytes: usize) -> usize {
+    record_bytes.saturating_sub(AROUND_BYTES)
+}
+
+#[cfg(test)]
+mod tests;
