@@ -1,11 +1,13 @@
-//! Listeners: from a TCP connection to a conversation.
+//! Listeners: from a connection to a conversation.
 //!
 //! A connection is admitted before anything is allocated for it: by its address, and by a place
 //! among those that are not logged in.
 
 mod gate;
+mod quic;
 mod upgrade;
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,16 +27,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Parts;
 use crate::config::{Config, ListenerConfig, ms};
-use crate::converse::{Conversation, FAREWELL_MAX, Place, Presence};
+use crate::converse::{Conversation, Place, Presence};
 use crate::io::Io;
 use crate::node::Node;
 use crate::socket::Socket;
 use crate::wire::Decoder;
 
 pub(crate) use gate::Gate;
+pub(crate) use quic::QuicStream;
 
 /// Bytes of a frame before login: a Hello and a Login with a long token and eight rooms need 3 KiB.
-const EARLY_FRAME_BYTES_MAX: usize = 8 * 1024;
+const EARLY_FRAME_BYTES_MAX: u32 = 8 * 1024;
 /// Bytes of a connection that the system buffers; the rest waits in the rooms' rings, shared.
 const SEND_BUFFER_BYTES: u32 = 64 * 1024;
 /// Connections that the system holds until they are accepted.
@@ -54,23 +57,42 @@ pub(crate) struct Listener {
     tls: Option<ServerTls>,
 }
 
+/// A socket on which connections come in.
+#[derive(Debug)]
+pub(crate) enum Bound {
+    Tcp(TcpListener),
+    Quic(quic::Endpoint),
+}
+
+impl Bound {
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        match self {
+            Self::Tcp(tcp) => tcp.local_addr(),
+            Self::Quic(endpoint) => endpoint.local_addr(),
+        }
+    }
+}
+
 /// Binds a listener.
 pub(crate) fn bind(
     config: &Config,
     listener: &ListenerConfig,
     parts: &Parts,
-) -> anyhow::Result<(TcpListener, Arc<Listener>)> {
-    let socket = match listener.listen {
-        SocketAddr::V4(_) => TcpSocket::new_v4(),
-        SocketAddr::V6(_) => TcpSocket::new_v6(),
-    }?;
-    socket.set_reuseaddr(true)?;
-    // Accepted connections inherit both.
-    socket.set_nodelay(true)?;
-    socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
-    socket.bind(listener.listen).with_context(|| format!("could not bind {}", listener.listen))?;
-    let tcp = socket.listen(BACKLOG)?;
-    let port = if listener.port == 0 { tcp.local_addr()?.port() } else { listener.port };
+) -> anyhow::Result<(Bound, Arc<Listener>)> {
+    let tls = certificate(listener.transport, parts);
+    anyhow::ensure!(
+        tls.is_some() || !listener.is_tls(),
+        "{} on {} has no certificate",
+        listener.transport.name(),
+        listener.listen
+    );
+    let bound = match &tls {
+        Some(tls) if listener.transport == Transport::Quic => {
+            Bound::Quic(quic::bind(config, listener.listen, tls)?)
+        }
+        _ => Bound::Tcp(bind_tcp(listener.listen)?),
+    };
+    let port = if listener.port == 0 { bound.local_addr()?.port() } else { listener.port };
     let address = Address {
         host: listener.host.clone(),
         port,
@@ -82,16 +104,10 @@ pub(crate) fn bind(
         Transport::Ws | Transport::Wss => Framing::WebSocket,
         Transport::Tcp | Transport::Tls | Transport::Quic | Transport::National => Framing::Stream,
     };
-    let tls = certificate(listener.transport, parts).map(|it| match framing {
+    let tls = tls.map(|it| match framing {
         Framing::Stream => it.with_alpn(&[]),
         Framing::WebSocket => it.with_alpn(&[b"http/1.1"]),
     });
-    anyhow::ensure!(
-        tls.is_some() || !listener.is_tls(),
-        "{} on {} has no certificate",
-        listener.transport.name(),
-        address.authority()
-    );
     let limits = Limits {
         login: ms(config.login_ms_max),
         phase: ms(config.login_ms_max / 2),
@@ -108,7 +124,20 @@ pub(crate) fn bind(
         must_bind: listener.must_bind(),
         tls,
     };
-    Ok((tcp, Arc::new(listener)))
+    Ok((bound, Arc::new(listener)))
+}
+
+fn bind_tcp(listen: SocketAddr) -> anyhow::Result<TcpListener> {
+    let socket = match listen {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    socket.set_reuseaddr(true)?;
+    // Accepted connections inherit both.
+    socket.set_nodelay(true)?;
+    socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
+    socket.bind(listen).with_context(|| format!("could not bind {listen}"))?;
+    Ok(socket.listen(BACKLOG)?)
 }
 
 /// What a listener shows to those who connect.
@@ -116,7 +145,8 @@ fn certificate(transport: Transport, parts: &Parts) -> Option<ServerTls> {
     match transport {
         Transport::Tcp | Transport::Ws => None,
         Transport::National => parts.national.clone(),
-        Transport::Tls | Transport::Wss | Transport::Quic => {
+        Transport::Quic => parts.tls.clone(),
+        Transport::Tls | Transport::Wss => {
             let tls = parts.tls.as_ref()?;
             Some(parts.national.as_ref().map_or_else(|| tls.clone(), |it| tls.beside(it)))
         }
@@ -134,8 +164,19 @@ pub(crate) struct Entrance {
     pub(crate) shut: CancellationToken,
 }
 
-/// Accepts connections until the entrance is shut, then waits for the conversations to end.
+/// Accepts connections until the entrance is shut, then waits for the handshakes to end.
 pub(crate) async fn serve(
+    bound: Bound,
+    listener: Arc<Listener>,
+    entrance: Entrance,
+) -> anyhow::Result<()> {
+    match bound {
+        Bound::Tcp(tcp) => serve_tcp(tcp, listener, entrance).await,
+        Bound::Quic(endpoint) => quic::serve(endpoint, listener, entrance).await,
+    }
+}
+
+async fn serve_tcp(
     tcp: TcpListener,
     listener: Arc<Listener>,
     entrance: Entrance,
@@ -149,7 +190,7 @@ pub(crate) async fn serve(
                 Ok((stream, peer)) => {
                     if let Some(presence) = entrance.admit(peer) {
                         let (listener, entrance) = (Arc::clone(&listener), entrance.clone());
-                        tasks.spawn("session", async move {
+                        tasks.spawn("handshake", async move {
                             entrance.greet(stream, listener, presence).await;
                             Ok(())
                         });
@@ -163,11 +204,8 @@ pub(crate) async fn serve(
         }
     }
     drop(tcp);
-    let drain_max = ms(entrance.node.config.drain_ms) + FAREWELL_MAX * 3;
-    if let Err(error) = kit::shutdown::drain(tasks, drain_max).await {
-        tracing::warn!(%error, "sessions were cut off");
-    }
-    Ok(())
+    // They look at the shut entrance themselves.
+    tasks.join().await
 }
 
 impl Entrance {
@@ -191,10 +229,9 @@ impl Entrance {
         }
     }
 
-    /// One connection, from TCP to its end.
+    /// One connection, from TCP to its first turn.
     async fn greet(&self, stream: TcpStream, listener: Arc<Listener>, presence: Presence) {
-        // Boxed, so that a long conversation does not carry the handshake's memory.
-        let handshake = Box::pin(self.handshake(stream, &listener));
+        let handshake = self.handshake(stream, &listener);
         let handshake = tokio::time::timeout(listener.limits.phase, handshake);
         let shaken = tokio::select! {
             () = self.shut.cancelled() => return,
@@ -208,13 +245,22 @@ impl Entrance {
             }
             Err(_) => return self.node.counts.turned_away("handshake"),
         };
+        self.converse(socket, &behind, listener, presence);
+    }
+
+    /// Begins the conversation over a connection that is ready for it; `behind` was read already.
+    fn converse(
+        &self,
+        socket: Socket,
+        behind: &[u8],
+        listener: Arc<Listener>,
+        presence: Presence,
+    ) {
         let protection = socket.protection();
         let decoder = Decoder::new(listener.framing, EARLY_FRAME_BYTES_MAX);
-        let mut io = Io::new(socket, decoder, self.node.counts.clone());
-        io.decoder.feed(&behind, &mut io.found);
-        drop(behind);
-        let node = Arc::clone(&self.node);
-        Conversation::new(node, listener, io, protection, presence).run().await;
+        let line = Arc::clone(&presence.line);
+        let (node, io) = (Arc::clone(&self.node), Io::new(socket, decoder));
+        line.begin(Conversation::new(node, listener, io, protection, presence, behind));
     }
 
     async fn handshake(
@@ -236,6 +282,6 @@ impl Entrance {
 
 fn report(ended: anyhow::Result<()>) {
     if let Err(error) = ended {
-        tracing::error!(error = format!("{error:#}"), "a session failed");
+        tracing::error!(error = format!("{error:#}"), "a handshake failed");
     }
 }

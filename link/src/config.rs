@@ -127,7 +127,8 @@ pub struct Config {
 pub struct ListenerConfig {
     /// Socket address to listen on; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// `tcp`, `tls`, `ws`, `wss` or `national`.
+    /// `tcp`, `tls`, `ws`, `wss`, `quic` or `national`. A `quic` listener may have the number of a TCP
+    /// listener, because its port is one of UDP.
     pub transport: Transport,
     /// Name or IP address that clients use.
     pub host: String,
@@ -246,7 +247,10 @@ impl ListenerConfig {
 
     /// Whether it has TLS of its own.
     pub(crate) const fn is_tls(&self) -> bool {
-        matches!(self.transport, Transport::Tls | Transport::Wss | Transport::National)
+        match self.transport {
+            Transport::Tls | Transport::Wss | Transport::Quic | Transport::National => true,
+            Transport::Tcp | Transport::Ws => false,
+        }
     }
 }
 
@@ -270,7 +274,6 @@ impl Config {
         self.siege.check(self.handshakes_max)?;
         for listener in &self.listeners {
             let ListenerConfig { listen, transport, .. } = listener;
-            ensure!(*transport != Transport::Quic, "{} is not served", transport.name());
             ensure!(
                 listener.is_tls() || self.plain_anywhere || listen.ip().is_loopback(),
                 "{} on {listen} would be readable by others; set plain_anywhere to allow it",

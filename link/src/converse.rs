@@ -1,14 +1,12 @@
-//! The loop of one session: it does what the session machine wants, in the order of the numbered
+//! One session's turns: it does what the session machine wants, in the order of the numbered
 //! steps, and tells it what happened.
 
 mod act;
 mod login;
 mod presence;
 
-use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,13 +16,13 @@ use link_core::session::{Input, Session};
 use proto::close::CloseCode;
 use proto::frame::{Close, Control};
 use proto::time::Mono;
-use tokio::time::Sleep;
 
 use crate::accept::Listener;
 use crate::config::ms;
-use crate::io::{Io, Moved};
-use crate::mailbox::Mail;
+use crate::io::Io;
+use crate::line::{Cause, Inbox, Mail};
 use crate::node::Node;
+use crate::pump::Scratch;
 use crate::socket::Protection;
 use crate::wire::{Found, close_frame, pong_frame};
 
@@ -32,6 +30,8 @@ pub(crate) use presence::{Place, Presence};
 
 /// Time for the last frames and the goodbye.
 pub(crate) const FAREWELL_MAX: Duration = Duration::from_secs(2);
+/// Reads of one turn; whoever sends more waits for another one, as others do.
+const READS_MAX: usize = 4;
 /// Bytes that may wait while pings are still answered.
 const PONG_BYTES_MAX: usize = 4 * 1024;
 
@@ -47,19 +47,50 @@ pub(crate) struct Conversation {
     exporter: Option<[u8; 32]>,
     /// When some bytes must have been written; none while nothing waits.
     write_by: Option<Mono>,
-    /// Set when the session is over: until when its last bytes may be written.
-    closing: Option<Mono>,
+    /// Set when the session is over.
+    farewell: Option<Farewell>,
     /// To be said right after the answer to a join.
     news: Vec<Control>,
 }
 
+/// The end of a session.
+#[derive(Clone, Copy, Debug)]
+enum Farewell {
+    /// Its last bytes may be written until then.
+    Telling { until: Mono },
+    /// All is said; the client has until then to hang up.
+    Told { until: Mono },
+}
+
+impl Farewell {
+    const fn until(self) -> Mono {
+        match self {
+            Self::Telling { until } | Self::Told { until } => until,
+        }
+    }
+}
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Turn {
+    /// The session has nothing to do until somebody rings, or then.
+    Waits { until: Mono },
+    /// The session is over, and so is its connection.
+    Over,
+}
+
+/// The connection is over.
+struct Gone;
+
 impl Conversation {
+    /// One that begins with the bytes that came behind the handshake.
     pub(crate) fn new(
         node: Arc<Node>,
         listener: Arc<Listener>,
         io: Io,
         protection: Protection,
         presence: Presence,
+        behind: &[u8],
     ) -> Self {
         let limits = Arc::clone(&listener.limits);
         let now = node.clock.mono();
@@ -67,7 +98,7 @@ impl Conversation {
         let session = Session::new(presence.session, limits, suite, presence.since, now);
         let session = session.held_to(node.door.sdks());
         let outbox = Outbox::new(listener.framing, node.config.outbox_bytes_max);
-        Self {
+        let mut conversation = Self {
             session,
             outbox,
             presence,
@@ -76,63 +107,134 @@ impl Conversation {
             io,
             exporter,
             write_by: None,
-            closing: None,
+            farewell: None,
             news: Vec::new(),
+        };
+        let mut found = Vec::new();
+        conversation.io.decoder.feed(behind, &mut found);
+        conversation.hear(found.into_iter());
+        conversation
+    }
+
+    /// Does what there is to do. Whoever polls with the same waker later goes on where this ended.
+    pub(crate) fn turn(
+        &mut self,
+        cause: Cause,
+        cx: &mut Context<'_>,
+        scratch: &mut Scratch,
+    ) -> Turn {
+        match self.try_turn(cause, cx, scratch) {
+            Ok(()) => Turn::Waits { until: self.deadline() },
+            Err(Gone) => Turn::Over,
         }
     }
 
-    /// Talks until one of both ends it.
-    pub(crate) async fn run(&mut self) {
-        let mut timer = Box::pin(tokio::time::sleep(Duration::ZERO));
-        let mut armed = Mono(0);
+    fn try_turn(
+        &mut self,
+        cause: Cause,
+        cx: &mut Context<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<(), Gone> {
+        self.io.socket.note(cause);
+        let mut is_due = cause.has(Cause::DUE);
+        for _ in 0..READS_MAX {
+            self.open_inbox(); // 1. what others said
+            self.act(); // 2. what the machine wants
+            self.write(cx, scratch)?; // 3. what waits, and what rooms have for it
+            match self.read(cx, scratch)? {
+                Poll::Ready(()) => self.hear(scratch.found.drain(..)), // 4. what was read
+                // 5. what came due, unless bytes came in time
+                Poll::Pending if std::mem::take(&mut is_due) => self.check_deadlines()?,
+                Poll::Pending => return Ok(()),
+            }
+        }
+        if is_due {
+            self.check_deadlines()?;
+        }
+        self.presence.line.ring();
+        Ok(())
+    }
+
+    /// Writes until the socket takes no more, or nothing is left.
+    fn write(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Result<(), Gone> {
+        let mut written = 0;
+        match self.io.poll_unsent(cx, &self.node, &mut written) {
+            Poll::Ready(Ok(())) => self.write_by = None,
+            Poll::Ready(Err(_)) => return Err(Gone),
+            Poll::Pending => {
+                self.wait_for_room(written > 0);
+                return Ok(());
+            }
+        }
+        if self.farewell.is_some() {
+            return self.hang_up(cx);
+        }
         loop {
-            self.hear(); // 1. what was read
-            self.open_mail(); // 2. what others said
-            self.act(); // 3. what the machine wants
-            self.collect(); // 4. what rooms have for it
-            let now = self.node.clock.mono();
-            if self.closing.is_some_and(|it| self.io.is_sent() || now >= it) {
-                break;
+            scratch.blocks.clear();
+            let more = self.collect(&mut scratch.blocks);
+            if scratch.blocks.is_empty() {
+                return Ok(());
             }
-            let deadline = self.deadline();
-            if deadline < armed || armed <= now {
-                armed = deadline;
-                timer.set(tokio::time::sleep(deadline.since(now)));
+            match self.io.poll_blocks(cx, &self.node, &mut scratch.blocks) {
+                Poll::Ready(Ok(())) if more => {}
+                Poll::Ready(Ok(())) => return Ok(()),
+                Poll::Ready(Err(_)) => return Err(Gone),
+                Poll::Pending => {
+                    self.wait_for_room(true);
+                    return Ok(());
+                }
             }
-            if self.wait(timer.as_mut()).await == Moved::Gone {
-                return; // 5. whichever comes first: bytes, the bell, the timer
-            }
-            self.check_deadlines(); // 6. what came due
-        }
-        // Boxed, so that a long conversation does not carry the farewell's memory.
-        let finished = Box::pin(self.io.finish());
-        if tokio::time::timeout(FAREWELL_MAX, finished).await.is_err() {
-            tracing::trace!("the client did not hang up");
         }
     }
 
-    /// Waits for bytes, the bell or the timer. Cancelling it loses nothing.
-    async fn wait(&mut self, timer: Pin<&mut Sleep>) -> Moved {
-        let Self { io, presence, .. } = self;
-        tokio::select! {
-            biased;
-            moved = poll_fn(|cx| io.poll(cx)) => moved,
-            () = presence.mailbox.rung() => Moved::On,
-            () = timer => Moved::On,
+    /// From now on, or from when it last took some, the socket must take some within a time.
+    fn wait_for_room(&mut self, has_moved: bool) {
+        if (has_moved || self.write_by.is_none()) && self.farewell.is_none() {
+            self.write_by = Some(self.node.clock.mono() + ms(self.node.config.write_ms_max));
+        }
+    }
+
+    /// All is said.
+    fn hang_up(&mut self, cx: &mut Context<'_>) -> Result<(), Gone> {
+        if let Some(Farewell::Telling { .. }) = self.farewell {
+            match self.io.poll_shutdown(cx) {
+                Poll::Ready(Ok(())) => {
+                    let until = self.node.clock.mono() + FAREWELL_MAX;
+                    self.farewell = Some(Farewell::Told { until });
+                }
+                Poll::Ready(Err(_)) => return Err(Gone),
+                Poll::Pending => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads and decodes what has come; after the end of the session, lets it fall.
+    fn read(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Result<Poll<()>, Gone> {
+        scratch.found.clear();
+        let read = match self.farewell {
+            // Closing at once would tear the last frames from the client's hands.
+            Some(Farewell::Told { .. }) => self.io.poll_rest(cx, scratch),
+            Some(Farewell::Telling { .. }) | None => self.io.poll_read(cx, scratch),
+        };
+        match read {
+            Poll::Ready(Ok(0) | Err(_)) => Err(Gone),
+            Poll::Ready(Ok(_)) => Ok(Poll::Ready(())),
+            Poll::Pending => Ok(Poll::Pending),
         }
     }
 
     /// Hands what was read to the machine, and does what follows from each frame before the next.
-    fn hear(&mut self) {
-        for found in std::mem::take(&mut self.io.found) {
+    fn hear(&mut self, found: impl Iterator<Item = Found>) {
+        for found in found {
             let input = match found {
                 Found::Frame(frame) => {
                     self.node.counts.frames.inc();
                     Input::Frame(frame)
                 }
                 Found::Ping(content) => {
-                    if self.closing.is_none() && self.io.unsent_bytes() < PONG_BYTES_MAX {
-                        self.hand_over(vec![pong_frame(&content)]);
+                    if self.farewell.is_none() && self.io.unsent_bytes() < PONG_BYTES_MAX {
+                        self.io.send(pong_frame(&content), &self.node);
                     }
                     Input::Heard
                 }
@@ -146,17 +248,23 @@ impl Conversation {
         }
     }
 
-    fn open_mail(&mut self) {
-        loop {
-            match self.presence.mailbox.take() {
-                Ok(None) => return,
-                Ok(Some(mail)) => self.read(mail),
-                Err(_) => return self.slow(),
-            }
+    fn open_inbox(&mut self) {
+        let Some(inbox) = self.presence.line.take_inbox() else {
+            return;
+        };
+        let Inbox { mails, overflowed, review } = *inbox;
+        if overflowed {
+            return self.slow();
+        }
+        if review && let Err(code) = self.presence.review() {
+            self.session.handle(Input::End(goodbye(code)), self.node.now());
+        }
+        for mail in mails {
+            self.open(mail);
         }
     }
 
-    fn read(&mut self, mail: Mail) {
+    fn open(&mut self, mail: Mail) {
         let end = match mail {
             Mail::Frame(frame) => {
                 if self.session.is_open() && self.outbox.push(&frame).is_err() {
@@ -180,66 +288,57 @@ impl Conversation {
                 }
                 goodbye(CloseCode::Banned)
             }
-            Mail::Review => match self.presence.review() {
-                Ok(()) => return,
-                Err(code) => goodbye(code),
-            },
         };
         self.session.handle(Input::End(end), self.node.now());
     }
 
-    /// Hands what waits to the socket, once it has taken all it was given before.
-    fn collect(&mut self) {
-        if self.closing.is_some() || !self.io.is_sent() {
-            return;
-        }
-        let mut blocks = Vec::new();
-        self.outbox.take_own(&mut blocks);
+    /// Moves what waits for the client to `blocks`; says whether there is more.
+    fn collect(&mut self, blocks: &mut Vec<Bytes>) -> bool {
+        let mut more = false;
+        self.outbox.take_own(blocks);
         for room in &self.presence.seats {
-            match room.read(|ring| self.outbox.take(ring, &mut blocks)) {
-                Ok(taken) => self.node.counts.skipped.inc_by(u64::from(taken.skipped)),
+            match room.read(|ring| self.outbox.take(ring, blocks)) {
+                Ok(taken) => {
+                    more |= taken.more;
+                    if taken.skipped > 0 {
+                        self.node.counts.skipped.inc_by(u64::from(taken.skipped));
+                    }
+                }
                 Err(_) => {
+                    blocks.clear();
                     self.slow();
-                    return self.act();
+                    self.act();
+                    return false;
                 }
             }
         }
-        self.hand_over(blocks);
-    }
-
-    /// Gives blocks to the socket; from now on it must take some.
-    fn hand_over(&mut self, blocks: Vec<Bytes>) {
-        if !blocks.is_empty() {
-            let by = self.node.clock.mono() + ms(self.node.config.write_ms_max);
-            self.write_by.get_or_insert(by);
-            self.io.send(blocks);
-        }
+        more
     }
 
     fn deadline(&self) -> Mono {
-        let deadlines = [self.session.deadline(), self.write_by, self.closing];
+        let farewell = self.farewell.map(Farewell::until);
+        let deadlines = [self.session.deadline(), self.write_by, farewell];
         deadlines.into_iter().flatten().min().unwrap_or_default()
     }
 
-    fn check_deadlines(&mut self) {
+    fn check_deadlines(&mut self) -> Result<(), Gone> {
         let now = self.node.now();
-        let written = self.io.take_written();
-        if written > 0 {
-            self.node.traffic.bytes_out.fetch_add(written, Ordering::Relaxed);
-            let more = ms(self.node.config.write_ms_max);
-            self.write_by = Some(now.mono + more).filter(|_| !self.io.is_sent());
+        if self.farewell.is_some_and(|it| now.mono >= it.until()) {
+            tracing::trace!("the client did not hang up");
+            return Err(Gone);
         }
         if self.write_by.is_some_and(|it| now.mono >= it) {
             self.slow();
         }
         self.session.tick(now);
+        Ok(())
     }
 
     /// The client takes too little: what waits is given up, so that the reason can be told.
     fn slow(&mut self) {
         self.write_by = None;
-        if self.closing.is_none() {
-            self.io.give_up();
+        if self.farewell.is_none() {
+            self.io.give_up(&self.node);
             self.outbox = Outbox::new(self.listener.framing, self.node.config.outbox_bytes_max);
             self.session.handle(Input::End(goodbye(CloseCode::Slow)), self.node.now());
         }
@@ -249,15 +348,24 @@ impl Conversation {
     fn close(&mut self, code: CloseCode) {
         self.node.counts.close(code);
         self.presence.end(code);
-        self.closing = Some(self.node.clock.mono() + FAREWELL_MAX);
+        self.io.socket.end(code);
+        self.farewell = Some(Farewell::Telling { until: self.node.clock.mono() + FAREWELL_MAX });
         self.write_by = None;
         let mut blocks = Vec::new();
         self.outbox.take_own(&mut blocks);
         if self.listener.framing == Framing::WebSocket {
             blocks.push(Bytes::copy_from_slice(&close_frame(code)));
         }
-        self.io.send(blocks);
+        for block in blocks {
+            self.io.send(block, &self.node);
+        }
         self.presence.depart();
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        self.io.give_up_all(&self.node);
     }
 }
 

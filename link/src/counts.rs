@@ -31,6 +31,7 @@ pub(crate) struct Counts {
     pub(crate) besieged: IntGauge,
     pub(crate) unkept_uses: IntCounter,
     pub(crate) control_losses: IntCounter,
+    pub(crate) retries: IntCounter,
     control_age_ms: IntGauge,
 }
 
@@ -56,6 +57,7 @@ impl Counts {
             besieged: meter.gauge(list::LINK_BESIEGED, &[]),
             unkept_uses: meter.counter(list::LINK_UNKEPT_USES_TOTAL, &[]),
             control_losses: meter.counter(list::LINK_CONTROL_LOSSES_TOTAL, &[]),
+            retries: meter.counter(list::LINK_RETRIES_TOTAL, &[]),
             control_age_ms: meter.gauge(list::LINK_CONTROL_AGE_MILLISECONDS, &[]),
             meter,
         }

@@ -9,7 +9,7 @@ use proto::close::CloseCode;
 use proto::frame::Close;
 
 use crate::config::ms;
-use crate::mailbox::Mail;
+use crate::line::Mail;
 use crate::node::Node;
 
 /// Shortest pause between two groups of sessions.
@@ -77,18 +77,24 @@ pub(crate) async fn announce(node: &Node) {
     node.clock.sleep(ms(node.config.report_ms_min) * 2).await;
 }
 
-/// Tells every session to end, evenly spread over `window_ms`. Who is not told where to go comes
-/// back at a time of its own within as much again.
-pub(crate) async fn close_all(node: &Arc<Node>, farewell: Farewell, window_ms: u32) {
-    let mailboxes = node.mailboxes.all();
-    tracing::info!(sessions = mailboxes.len(), code = farewell.code(), "sessions are told to end");
+/// Tells so many sessions to end, or all, evenly spread over `window_ms`. Who is not told where to
+/// go comes back at a time of its own within as much again.
+pub(crate) async fn close(
+    node: &Arc<Node>,
+    farewell: Farewell,
+    sessions: Option<u32>,
+    window_ms: u32,
+) {
+    let mut lines = node.lines.all();
+    lines.truncate(sessions.map_or(usize::MAX, |it| it as usize));
+    tracing::info!(sessions = lines.len(), code = farewell.code(), "sessions are told to end");
     let steps = u128::from(window_ms) / STEP.as_millis() + 1;
-    let group = mailboxes.len().div_ceil(usize::try_from(steps).unwrap_or(usize::MAX)).max(1);
-    for (turn, mailbox) in mailboxes.iter().enumerate() {
+    let group = lines.len().div_ceil(usize::try_from(steps).unwrap_or(usize::MAX)).max(1);
+    for (turn, line) in lines.iter().enumerate() {
         if turn > 0 && turn.is_multiple_of(group) {
             node.clock.sleep(STEP).await;
         }
-        mailbox.put(farewell.mail(node, turn, window_ms));
+        line.put(farewell.mail(node, turn, window_ms));
     }
 }
 

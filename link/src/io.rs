@@ -1,131 +1,94 @@
-//! A session's bytes: read through a buffer that all sessions of a thread share, written straight
-//! from the rooms' blocks.
+//! A session's bytes: read through a buffer that sessions share, written straight from the rooms'
+//! blocks. What the system does not take at once is kept; otherwise nothing is.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::counts::Counts;
+use crate::node::Node;
+use crate::pump::Scratch;
 use crate::socket::Socket;
-use crate::wire::{Decoder, Found};
+use crate::wire::Decoder;
 
 /// Blocks of one vectored write.
 const SLICES_MAX: usize = 64;
-/// Bytes of one read.
-const SCRATCH_BYTES: usize = 16 * 1024;
-
-thread_local! {
-    /// What was just read lies here until it is decoded, before anything else runs on the thread.
-    static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; SCRATCH_BYTES]);
-}
-
-/// What became possible.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Moved {
-    /// Bytes came, or were written to the last one.
-    On,
-    /// The client is gone.
-    Gone,
-}
 
 /// The bytes of one session.
 #[derive(Debug)]
 pub(crate) struct Io {
-    socket: Socket,
+    pub(crate) socket: Socket,
     pub(crate) decoder: Decoder,
-    /// What was read and not yet acted upon.
-    pub(crate) found: Vec<Found>,
-    unsent: VecDeque<Bytes>,
-    unsent_bytes: usize,
-    /// Whether the first of `unsent` is partly written.
-    torn: bool,
-    /// Bytes that the socket took since they were asked for.
-    written: u64,
+    /// None while nothing waits.
+    unsent: Option<Box<Unsent>>,
+    /// Whether the socket may hold back what it took: TLS does.
     unflushed: bool,
-    counts: Counts,
+}
+
+/// What waits to be written.
+#[derive(Debug, Default)]
+struct Unsent {
+    blocks: VecDeque<Bytes>,
+    bytes: usize,
+    /// Whether the first block is partly written.
+    torn: bool,
 }
 
 impl Io {
-    pub(crate) const fn new(socket: Socket, decoder: Decoder, counts: Counts) -> Self {
-        Self {
-            socket,
-            decoder,
-            found: Vec::new(),
-            unsent: VecDeque::new(),
-            unsent_bytes: 0,
-            torn: false,
-            written: 0,
-            unflushed: false,
-            counts,
-        }
+    pub(crate) const fn new(socket: Socket, decoder: Decoder) -> Self {
+        Self { socket, decoder, unsent: None, unflushed: false }
     }
 
-    /// Adds blocks to be written.
-    pub(crate) fn send(&mut self, blocks: Vec<Bytes>) {
-        let bytes: usize = blocks.iter().map(Bytes::len).sum();
-        self.unsent_bytes += bytes;
-        self.counts.outbox_bytes.add(signed(bytes));
-        self.unsent.extend(blocks);
+    /// Adds a block to what waits.
+    pub(crate) fn send(&mut self, block: Bytes, node: &Node) {
+        node.counts.outbox_bytes.add(signed(block.len()));
+        self.unsent.get_or_insert_default().push(block);
     }
 
     /// Gives up what is not yet begun.
-    pub(crate) fn give_up(&mut self) {
-        let kept = self.unsent.front().filter(|_| self.torn).cloned();
-        let bytes = kept.as_ref().map_or(0, Bytes::len);
-        self.counts.outbox_bytes.sub(signed(self.unsent_bytes - bytes));
-        self.unsent_bytes = bytes;
-        self.unsent = kept.into_iter().collect();
+    pub(crate) fn give_up(&mut self, node: &Node) {
+        let Some(unsent) = self.unsent.take() else {
+            return;
+        };
+        node.counts.outbox_bytes.sub(signed(unsent.bytes));
+        if unsent.torn {
+            unsent.blocks.into_iter().take(1).for_each(|it| self.send(it, node));
+            self.unsent.get_or_insert_default().torn = true;
+        }
+    }
+
+    /// Gives up everything.
+    pub(crate) fn give_up_all(&mut self, node: &Node) {
+        if let Some(unsent) = self.unsent.take() {
+            node.counts.outbox_bytes.sub(signed(unsent.bytes));
+        }
     }
 
     /// Bytes that wait to be written.
-    pub(crate) const fn unsent_bytes(&self) -> usize {
-        self.unsent_bytes
+    pub(crate) fn unsent_bytes(&self) -> usize {
+        self.unsent.as_ref().map_or(0, |it| it.bytes)
     }
 
-    /// Bytes that the socket took since the last call.
-    pub(crate) const fn take_written(&mut self) -> u64 {
-        std::mem::replace(&mut self.written, 0)
-    }
-
-    /// Whether everything is with the system.
-    pub(crate) fn is_sent(&self) -> bool {
-        self.unsent.is_empty() && !self.unflushed
-    }
-
-    /// Writes what can be written and reads what has come, whichever is possible.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Moved> {
-        let waited = !self.is_sent();
-        match self.poll_write(cx) {
-            Poll::Ready(Err(_)) => return Poll::Ready(Moved::Gone),
-            Poll::Ready(Ok(())) if waited => return Poll::Ready(Moved::On),
-            Poll::Ready(Ok(())) | Poll::Pending => {}
-        }
-        match ready!(self.poll_read(cx)) {
-            Ok(0) | Err(_) => Poll::Ready(Moved::Gone),
-            Ok(_) => Poll::Ready(Moved::On),
-        }
-    }
-
-    /// Ready when all is written.
-    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while !self.unsent.is_empty() {
-            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-            let mut filled = 0;
-            for (slice, block) in slices.iter_mut().zip(&self.unsent) {
-                *slice = IoSlice::new(block);
-                filled += 1;
+    /// Writes what waits. Ready when all is with the system; says how many bytes that took.
+    pub(crate) fn poll_unsent(
+        &mut self,
+        cx: &mut Context<'_>,
+        node: &Node,
+        written: &mut usize,
+    ) -> Poll<io::Result<()>> {
+        while let Some(unsent) = &mut self.unsent {
+            let blocks = unsent.blocks.iter();
+            let bytes = ready!(write(&mut self.socket, cx, blocks, node))?;
+            node.counts.outbox_bytes.sub(signed(bytes));
+            *written += bytes;
+            self.unflushed = true;
+            if unsent.advance(bytes) {
+                self.unsent = None;
             }
-            let socket = Pin::new(&mut self.socket);
-            let written = ready!(socket.poll_write_vectored(cx, &slices[..filled]))?;
-            if written == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-            }
-            self.written(written);
         }
         if self.unflushed {
             ready!(Pin::new(&mut self.socket).poll_flush(cx))?;
@@ -134,54 +97,113 @@ impl Io {
         Poll::Ready(Ok(()))
     }
 
-    fn written(&mut self, mut bytes: usize) {
-        self.counts.writes.inc();
-        self.counts.bytes_out.inc_by(bytes as u64);
-        self.counts.outbox_bytes.sub(signed(bytes));
-        self.unsent_bytes -= bytes;
-        self.written += bytes as u64;
-        self.unflushed = true;
-        while let Some(block) = self.unsent.front_mut() {
-            if bytes < block.len() {
-                self.torn |= bytes > 0;
-                block.advance(bytes);
-                break;
+    /// Writes blocks while nothing waits; keeps what the system does not take at once.
+    pub(crate) fn poll_blocks(
+        &mut self,
+        cx: &mut Context<'_>,
+        node: &Node,
+        blocks: &mut Vec<Bytes>,
+    ) -> Poll<io::Result<()>> {
+        let mut written = match write(&mut self.socket, cx, blocks.iter(), node) {
+            Poll::Ready(written) => written?,
+            Poll::Pending => 0,
+        };
+        self.unflushed = written > 0;
+        for block in blocks.drain(..) {
+            if written >= block.len() && written > 0 {
+                written -= block.len();
+            } else {
+                let torn = written > 0;
+                let mut block = block;
+                block.advance(written);
+                written = 0;
+                self.send(block, node);
+                if torn {
+                    self.unsent.get_or_insert_default().torn = true;
+                }
             }
-            bytes -= block.len();
-            self.unsent.pop_front();
-            self.torn = false;
         }
-        if self.unsent.is_empty() {
-            self.unsent.shrink_to(0);
-        }
+        self.poll_unsent(cx, node, &mut written)
     }
 
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        SCRATCH.with_borrow_mut(|scratch| {
-            let mut buffer = ReadBuf::new(scratch);
-            ready!(Pin::new(&mut self.socket).poll_read(cx, &mut buffer))?;
-            let bytes = buffer.filled();
-            self.decoder.feed(bytes, &mut self.found);
-            Poll::Ready(Ok(bytes.len()))
-        })
+    /// Reads what has come, and decodes it.
+    pub(crate) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        scratch: &mut Scratch,
+    ) -> Poll<io::Result<usize>> {
+        let mut buffer = ReadBuf::new(&mut scratch.read);
+        ready!(Pin::new(&mut self.socket).poll_read(cx, &mut buffer))?;
+        let bytes = buffer.filled();
+        self.decoder.feed(bytes, &mut scratch.found);
+        Poll::Ready(Ok(bytes.len()))
     }
 
-    /// Says that nothing more will be sent, then lets fall what still comes until the client is
-    /// gone too: closing at once would tear the last frames from the client's hands.
-    pub(crate) async fn finish(&mut self) {
-        use tokio::io::{AsyncReadExt, AsyncWriteExt};
-        if self.socket.shutdown().await.is_err() {
-            return;
-        }
-        let mut rest = [0; 1024];
-        while self.socket.read(&mut rest).await.is_ok_and(|it| it > 0) {}
+    /// Reads what has come, and lets it fall.
+    pub(crate) fn poll_rest(
+        &mut self,
+        cx: &mut Context<'_>,
+        scratch: &mut Scratch,
+    ) -> Poll<io::Result<usize>> {
+        let mut buffer = ReadBuf::new(&mut scratch.read);
+        ready!(Pin::new(&mut self.socket).poll_read(cx, &mut buffer))?;
+        Poll::Ready(Ok(buffer.filled().len()))
+    }
+
+    /// Says that nothing more will be sent.
+    pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(cx)
     }
 }
 
-impl Drop for Io {
-    fn drop(&mut self) {
-        self.counts.outbox_bytes.sub(signed(self.unsent_bytes));
+impl Unsent {
+    fn push(&mut self, block: Bytes) {
+        self.bytes += block.len();
+        self.blocks.push_back(block);
     }
+
+    /// So many bytes are written. Says whether none is left.
+    fn advance(&mut self, mut bytes: usize) -> bool {
+        self.bytes -= bytes;
+        while let Some(block) = self.blocks.front_mut() {
+            if bytes < block.len() {
+                self.torn |= bytes > 0;
+                block.advance(bytes);
+                return false;
+            }
+            bytes -= block.len();
+            self.blocks.pop_front();
+            self.torn = false;
+        }
+        true
+    }
+}
+
+/// One write.
+fn write<'a>(
+    socket: &mut Socket,
+    cx: &mut Context<'_>,
+    blocks: impl Iterator<Item = &'a Bytes>,
+    node: &Node,
+) -> Poll<io::Result<usize>> {
+    let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+    let mut filled = 0;
+    for (slice, block) in slices.iter_mut().zip(blocks) {
+        *slice = IoSlice::new(block);
+        filled += 1;
+    }
+    let socket = Pin::new(socket);
+    let written = match &slices[..filled] {
+        [one] => ready!(socket.poll_write(cx, one))?,
+        slices => ready!(socket.poll_write_vectored(cx, slices))?,
+    };
+    if written == 0 {
+        return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+    }
+    node.counts.writes.inc();
+    node.counts.bytes_out.inc_by(written as u64);
+    node.traffic.bytes_out.fetch_add(written as u64, Ordering::Relaxed);
+    Poll::Ready(Ok(written))
 }
 
 fn signed(bytes: usize) -> i64 {

@@ -15,9 +15,11 @@ mod follow;
 mod io;
 mod kept;
 mod keys;
-mod mailbox;
+mod line;
 mod node;
+mod poller;
 mod pulse;
+mod pump;
 mod report;
 mod rooms;
 mod socket;
@@ -25,7 +27,9 @@ mod uplink;
 mod used;
 mod wire;
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,10 +43,10 @@ use kit::meter::Meter;
 use kit::task::Tasks;
 use proto::address::Address;
 use proto::close::CloseCode;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::accept::{Entrance, Gate, Listener};
+use crate::accept::{Bound, Entrance, Gate, Listener};
+use crate::converse::FAREWELL_MAX;
 use crate::counts::Counts;
 use crate::drain::Farewell;
 use crate::kept::Kept;
@@ -85,7 +89,7 @@ pub struct Parts {
 #[derive(Debug)]
 pub struct Service {
     node: Arc<Node>,
-    listeners: Vec<(TcpListener, Arc<Listener>)>,
+    listeners: Vec<(Bound, Arc<Listener>)>,
     kept: Arc<Kept>,
     parts: Parts,
 }
@@ -123,8 +127,8 @@ impl Service {
     /// When there is no listener.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
-        let (tcp, _) = self.listeners.first().expect("asked for the address of a listener");
-        tcp.local_addr().expect("a bound listener has an address")
+        let (bound, _) = self.listeners.first().expect("asked for the address of a listener");
+        bound.local_addr().expect("a bound listener has an address")
     }
 
     /// Where viewers connect, as advertised; in the order of the configuration.
@@ -154,6 +158,7 @@ impl Service {
         let (published, reserve) = (self.addrs(), self.reserve());
         let addresses = [published.as_slice(), &reserve].concat();
         let Self { node, listeners, kept, parts } = self;
+        let sessions = Sessions(Arc::clone(&node));
         let done = CancellationToken::new();
         let mut last = Tasks::default();
         last.spawn(
@@ -175,12 +180,33 @@ impl Service {
         drain::announce(&node).await;
         shut.cancel();
         let farewell = Farewell::Code(CloseCode::Draining);
-        drain::close_all(&node, farewell, node.config.drain_ms).await;
+        drain::close(&node, farewell, None, node.config.drain_ms).await;
         entrances.join().await?;
+        sessions.end().await;
         drain::tell_leaves(&node).await;
         done.cancel();
         kit::shutdown::drain(last, LAST_WORDS_MAX).await?;
         ended
+    }
+}
+
+/// All sessions: they own themselves, and end when this does.
+struct Sessions(Arc<Node>);
+
+impl Sessions {
+    /// Waits for all that were told to end.
+    async fn end(self) {
+        let end = tokio::time::timeout(FAREWELL_MAX * 3, self.0.lines.deserted());
+        if end.await.is_err() {
+            let sessions = self.0.lines.cut_off();
+            tracing::warn!(sessions, "sessions were cut off");
+        }
+    }
+}
+
+impl Drop for Sessions {
+    fn drop(&mut self) {
+        self.0.lines.cut_off();
     }
 }
 
@@ -197,7 +223,9 @@ fn spawn_readers(
         .connect_timeout(CONNECT_MAX)
         .build()
         .context("the client of the auth service could not be made")?;
-    let addresses = addresses.iter().map(Address::authority).collect();
+    // TCP and QUIC may share a number, and then a key.
+    let addresses: BTreeSet<String> = addresses.iter().map(Address::authority).collect();
+    let addresses = addresses.into_iter().collect();
     let source = keys::Source { client, addresses, kept };
     let node = || Arc::clone(node);
     let unit = || Arc::clone(unit_bus);
@@ -210,12 +238,17 @@ fn spawn_readers(
     tasks.spawn("reply", follow::reply(node(), unit(), health.part("link reply")));
     tasks.spawn("pulse", pulse::run(node(), global()));
     tasks.spawn("leaves", pulse::leaves(node()));
+    tasks.spawn("poller", poller::run(node()));
+    tasks.spawn("sweep", line::sweep(node()));
+    for _ in 0..std::thread::available_parallelism().map_or(1, NonZero::get) {
+        tasks.spawn("turns", pump::run(Arc::clone(&node().pump)));
+    }
     Ok(tasks)
 }
 
 fn spawn_entrances(
     node: &Arc<Node>,
-    listeners: Vec<(TcpListener, Arc<Listener>)>,
+    listeners: Vec<(Bound, Arc<Listener>)>,
     shut: &CancellationToken,
 ) -> Tasks {
     let config = &node.config;
@@ -233,10 +266,10 @@ fn spawn_entrances(
     };
     let reserve = Entrance { places: Arc::clone(&node.reserve_places), ..public.clone() };
     let mut tasks = Tasks::default();
-    for ((tcp, listener), configured) in listeners.into_iter().zip(&config.listeners) {
+    for ((bound, listener), configured) in listeners.into_iter().zip(&config.listeners) {
         let entrance = if configured.reserve { &reserve } else { &public };
         tracing::info!(address = listener.address.authority(), "a link listens");
-        tasks.spawn("entrance", accept::serve(tcp, listener, entrance.clone()));
+        tasks.spawn("entrance", accept::serve(bound, listener, entrance.clone()));
     }
     tasks
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use anyhow::Context;
 use auth_core::policy::Policies;
 use kit::clock::Clock;
 use link_core::Now;
@@ -31,7 +32,9 @@ use crate::config::{Config, ms};
 use crate::converse::Presence;
 use crate::counts::Counts;
 use crate::door::Door;
-use crate::mailbox::Mailboxes;
+use crate::line::Lines;
+use crate::poller::Poller;
+use crate::pump::Pump;
 use crate::rooms::{Room, Rooms};
 use crate::uplink::Uplink;
 
@@ -48,7 +51,9 @@ pub(crate) struct Node {
     pub(crate) failures: Mutex<Failures>,
     pub(crate) hub: Mutex<Hub>,
     pub(crate) rooms: Rooms,
-    pub(crate) mailboxes: Mailboxes,
+    pub(crate) lines: Lines,
+    pub(crate) pump: Arc<Pump>,
+    pub(crate) poller: Poller,
     pub(crate) departures: Mutex<Departures>,
     /// Rung when a leave waits.
     pub(crate) left: Notify,
@@ -92,7 +97,7 @@ impl Node {
     /// A node with nobody on it.
     ///
     /// # Errors
-    /// When used tokens cannot be kept.
+    /// When used tokens cannot be kept, or the system has no descriptor left.
     pub(crate) fn open(
         config: Config,
         clock: Clock,
@@ -117,7 +122,9 @@ impl Node {
             failures: Mutex::default(),
             hub: Mutex::new(Hub::new(config.rooms_max)),
             rooms: Rooms::new(ring_limits, config.rooms_max),
-            mailboxes: Mailboxes::default(),
+            lines: Lines::new(),
+            pump: Arc::default(),
+            poller: Poller::new().context("sockets cannot be watched")?,
             departures: Mutex::new(Departures::new(config.leaves_max, pace)),
             left: Notify::new(),
             uplink: Uplink::new(config.unit, config.uplink_entries_max),
@@ -203,7 +210,7 @@ impl Node {
             Path::Segments => Reading::Segments,
         };
         let (entry, latest, online) =
-            room.listen(member.session, reading, &presence.mailbox, |ring| {
+            room.listen(member.session, reading, &presence.line, |ring| {
                 (entry::enter(ring, join.resume, reading), ring.latest(), ring.people())
             });
         let Entry { heat, path, resumed, news, cursor } = entry;

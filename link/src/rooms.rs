@@ -7,14 +7,15 @@ use link_core::ring::{Limits, Reading, Ring, Wake};
 use parking_lot::{Mutex, RwLock};
 use proto::id::{RoomId, SessionId};
 
-use crate::mailbox::Mailbox;
+use crate::line::Line;
+use crate::pump::Pump;
 
 /// One room on this node.
 #[derive(Debug)]
 pub(crate) struct Room {
     pub(crate) id: RoomId,
     ring: RwLock<Ring>,
-    listeners: Mutex<BTreeMap<SessionId, (Reading, Arc<Mailbox>)>>,
+    listeners: Mutex<BTreeMap<SessionId, (Reading, Arc<Line>)>>,
 }
 
 impl Room {
@@ -33,11 +34,11 @@ impl Room {
         &self,
         session: SessionId,
         reading: Reading,
-        mailbox: &Arc<Mailbox>,
+        line: &Arc<Line>,
         begin: impl FnOnce(&Ring) -> T,
     ) -> T {
         let ring = self.ring.read();
-        self.listeners.lock().insert(session, (reading, Arc::clone(mailbox)));
+        self.listeners.lock().insert(session, (reading, Arc::clone(line)));
         begin(&ring)
     }
 
@@ -46,13 +47,11 @@ impl Room {
     }
 
     /// Rings for every session that has something new.
-    pub(crate) fn ring(&self, wake: Wake) {
+    pub(crate) fn ring(&self, wake: Wake, pump: &Pump) {
         if wake != Wake::Nobody {
-            for (reading, mailbox) in self.listeners.lock().values() {
-                if wake.concerns(*reading) {
-                    mailbox.ring();
-                }
-            }
+            let listeners = self.listeners.lock();
+            let concerned = listeners.values().filter(|(reading, _)| wake.concerns(*reading));
+            pump.ring_all(concerned.map(|(_, line)| line));
         }
     }
 

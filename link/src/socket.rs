@@ -1,19 +1,33 @@
-//! A connection's byte stream, with or without TLS.
+//! A connection's byte stream: TCP with or without TLS, or the stream of a QUIC connection.
+
+mod settled;
 
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use channel::ServerStream;
+use proto::close::CloseCode;
+use proto::id::SessionId;
 use proto::suite::Suite;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+
+use crate::accept::QuicStream;
+use crate::line::Cause;
+use crate::poller::Poller;
+use settled::Settled;
 
 /// A connection's byte stream.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Plain(TcpStream),
     Tls(Box<ServerStream>),
+    Quic(Box<QuicStream>),
+    /// Plain, in its leanest form.
+    Settled(Settled),
+    /// Lost while it settled.
+    Lost,
 }
 
 /// What protects a connection.
@@ -25,15 +39,49 @@ pub(crate) struct Protection {
 }
 
 impl Socket {
+    /// The login is over: exchanges the socket for its leanest form.
+    ///
+    /// # Errors
+    /// When the system watches no more sockets; this one is lost then.
+    pub(crate) fn settle(&mut self, poller: &Poller, session: SessionId) -> io::Result<()> {
+        *self = match std::mem::replace(self, Self::Lost) {
+            Self::Plain(stream) => {
+                let settled = Settled::new(stream.into_std()?);
+                poller.watch(&settled, session)?;
+                Self::Settled(settled)
+            }
+            other @ (Self::Tls(_) | Self::Quic(_) | Self::Settled(_) | Self::Lost) => other,
+        };
+        Ok(())
+    }
+
+    /// Notes what the poller rang for.
+    pub(crate) const fn note(&mut self, cause: Cause) {
+        if let Self::Settled(settled) = self {
+            settled.note(cause);
+        }
+    }
+
     /// What protects it.
     pub(crate) fn protection(&self) -> Protection {
         match self {
-            Self::Plain(_) => Protection { suite: Suite::Plain, exporter: None },
+            Self::Plain(_) | Self::Settled(_) | Self::Lost => {
+                Protection { suite: Suite::Plain, exporter: None }
+            }
             Self::Tls(stream) => {
                 let (_, connection) = stream.get_ref();
                 let exporter = channel::exporter(connection).ok();
                 Protection { suite: channel::suite(connection), exporter }
             }
+            Self::Quic(stream) => Protection { suite: Suite::Tls, exporter: stream.exporter() },
+        }
+    }
+
+    /// The session ended so; where the transport has a word for it, it will say it when it closes.
+    pub(crate) const fn end(&mut self, code: CloseCode) {
+        match self {
+            Self::Plain(_) | Self::Tls(_) | Self::Settled(_) | Self::Lost => {}
+            Self::Quic(stream) => stream.end(code),
         }
     }
 }
@@ -49,6 +97,15 @@ macro_rules! delegate {
                 let $stream = Pin::new(it.as_mut());
                 $call
             }
+            Socket::Quic(it) => {
+                let $stream = Pin::new(it.as_mut());
+                $call
+            }
+            Socket::Settled(it) => {
+                let $stream = Pin::new(it);
+                $call
+            }
+            Socket::Lost => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         }
     };
 }

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::ms;
-use crate::mailbox::Mail;
+use crate::line::Mail;
 use crate::node::Node;
 
 /// Time the bus has to take records; then their senders are told `busy`.
@@ -142,7 +142,7 @@ fn refuse(node: &Node, entries: Vec<UplinkEntry>) {
             Act::Comment { cid, .. } => {
                 node.counts.dropped(Reason::Busy);
                 let frame = drop_frame(cid, Reason::Busy, BUSY_RETRY_MS);
-                node.mailboxes.put(entry.session, Mail::Frame(frame));
+                node.lines.put(entry.session, Mail::Frame(frame));
             }
             Act::Leave => node.counts.leaves_untold.inc(),
             Act::Join { .. } | Act::Like { .. } => {}

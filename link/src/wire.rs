@@ -32,42 +32,54 @@ pub(crate) enum Found {
 #[derive(Debug)]
 pub(crate) struct Decoder {
     framing: Framing,
-    frame_bytes_max: usize,
+    frame_bytes_max: u32,
+    /// None between frames.
+    partial: Option<Box<Partial>>,
+}
+
+/// What is there of a frame.
+#[derive(Debug, Default)]
+struct Partial {
+    /// Bytes that are not understood yet.
     pending: Vec<u8>,
+    /// The content of fragments.
     message: Vec<u8>,
     in_message: bool,
 }
 
+impl Partial {
+    const fn is_empty(&self) -> bool {
+        self.pending.is_empty() && !self.in_message
+    }
+}
+
 impl Decoder {
-    pub(crate) const fn new(framing: Framing, frame_bytes_max: usize) -> Self {
-        Self {
-            framing,
-            frame_bytes_max,
-            pending: Vec::new(),
-            message: Vec::new(),
-            in_message: false,
-        }
+    pub(crate) const fn new(framing: Framing, frame_bytes_max: u32) -> Self {
+        Self { framing, frame_bytes_max, partial: None }
     }
 
     /// Allows longer frames, once the client has shown who it is.
-    pub(crate) const fn allow(&mut self, frame_bytes_max: usize) {
+    pub(crate) const fn allow(&mut self, frame_bytes_max: u32) {
         self.frame_bytes_max = frame_bytes_max;
     }
 
     /// Takes in what was read, and adds what it completes to `found`.
     pub(crate) fn feed(&mut self, bytes: &[u8], found: &mut Vec<Found>) {
-        if self.pending.is_empty() {
+        let partial = self.partial.as_mut();
+        let mut pending = partial.map_or_else(Vec::new, |it| std::mem::take(&mut it.pending));
+        let rest = if pending.is_empty() {
             let passed = self.pass(bytes, found);
-            self.pending = bytes[passed..].to_vec();
+            bytes[passed..].to_vec()
         } else {
-            let mut pending = std::mem::take(&mut self.pending);
             pending.extend_from_slice(bytes);
             let passed = self.pass(&pending, found);
-            if passed < pending.len() {
-                pending.drain(..passed);
-                self.pending = pending;
-            }
+            pending.drain(..passed);
+            pending
+        };
+        if !rest.is_empty() {
+            self.partial.get_or_insert_default().pending = rest;
         }
+        self.partial.take_if(|it| it.is_empty());
     }
 
     /// Adds what is complete to `found`; returns how many bytes that was.
@@ -124,14 +136,16 @@ mod tests {
             web_socket: bool,
         ) {
             let framing = if web_socket { Framing::WebSocket } else { Framing::Stream };
-            let mut decoder = Decoder::new(framing, FRAME_BYTES_MAX);
+            let mut decoder = Decoder::new(framing, 64);
+            let none = Partial::default();
             let mut found = Vec::new();
 
             for piece in pieces {
                 decoder.feed(&piece, &mut found);
 
-                prop_assert!(decoder.pending.len() <= FRAME_BYTES_MAX + AROUND_BYTES_MAX);
-                prop_assert!(decoder.message.len() <= FRAME_BYTES_MAX);
+                let Partial { pending, message, .. } = decoder.partial.as_deref().unwrap_or(&none);
+                prop_assert!(pending.len() <= FRAME_BYTES_MAX + AROUND_BYTES_MAX);
+                prop_assert!(message.len() <= FRAME_BYTES_MAX);
             }
             for one in found {
                 if let Found::Frame(frame) = one {

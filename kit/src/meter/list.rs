@@ -37,6 +37,7 @@ metrics! {
     LINK_SESSIONS = Gauge "link_sessions" [] "Sessions logged in.";
     LINK_HANDSHAKES = Gauge "link_handshakes" [] "Connections before login.";
     LINK_TURNED_AWAY_TOTAL = Counter "link_turned_away_total" ["why"] "Connections closed before a frame was read: full, share, address, handshake.";
+    LINK_RETRIES_TOTAL = Counter "link_retries_total" [] "QUIC clients that were asked to show first where they are.";
     LINK_LOGINS_TOTAL = Counter "link_logins_total" ["outcome"] "Logins by outcome: ok, or why the credential was refused.";
     LINK_CLOSES_TOTAL = Counter "link_closes_total" ["code"] "Conversations ended by the node, by close code.";
     LINK_FRAMES_TOTAL = Counter "link_frames_total" [] "Frames from clients.";
@@ -65,13 +66,14 @@ metrics! {
 
     GSLB_ANSWERS_TOTAL = Counter "gslb_answers_total" ["outcome"] "Answers: assigned, renewed; or read-only because the fleet is full, none_live, no_transport.";
     GSLB_REFUSALS_TOTAL = Counter "gslb_refusals_total" ["reason"] "Questions refused, by the problem's code.";
-    GSLB_DATAGRAMS_TOTAL = Counter "gslb_datagrams_total" ["outcome"] "Load reports: joined, renewed, or why refused.";
+    GSLB_DATAGRAMS_TOTAL = Counter "gslb_datagrams_total" ["outcome"] "Load reports: joined, renewed, lost on their way, or why refused.";
     GSLB_NODES = Gauge "gslb_nodes" ["state"] "Link nodes: live under lease, and taking viewers.";
     GSLB_SNAPSHOT_AGE_SECONDS = Histogram "gslb_snapshot_age_seconds" [] "Age of a snapshot when the next one replaced it.";
     GSLB_TABLE_FAILURES_TOTAL = Counter "gslb_table_failures_total" ["operation"] "Load table calls that failed or came too late: get, put, decode.";
     GSLB_TABLE_SILENCE_MILLISECONDS = Gauge "gslb_table_silence_milliseconds" [] "How long no value of the load table has been new; beyond fresh_ms_max loads are believed less and less.";
     GSLB_LEADS = Gauge "gslb_leads" [] "Whether this process does what one gslb does for all: of all that collect, one.";
-    GSLB_MOVES_TOTAL = Counter "gslb_moves_total" ["outcome"] "Besieged nodes whose sessions were to move: told, failed, or nowhere, where the reserves of the unit have no room for them.";
+    GSLB_MOVES_TOTAL = Counter "gslb_moves_total" ["outcome"] "Besieged nodes whose sessions were to move: told, failed, or nowhere, where the reserves of the unit have no room for any.";
+    GSLB_UNMOVED_SESSIONS_TOTAL = Counter "gslb_unmoved_sessions_total" [] "Sessions of besieged nodes that stayed because no reserve had room, each time that moves were planned.";
     GSLB_MASTERS_FETCHES_TOTAL = Counter "gslb_masters_fetches_total" ["outcome"] "Fetches of the master keys: ok, failed; and unsaved, where the copy on disk was not written.";
     GSLB_KEYS_HORIZON_SECONDS = Gauge "gslb_keys_horizon_seconds" [] "How long tokens can be minted without another epoch.";
     GSLB_ENTRANTS_TOTAL = Counter "gslb_entrants_total" ["by"] "Questions answered, by what let the viewer in: ticket, or none in a room that is open, or for a guest.";

@@ -4,7 +4,6 @@ use link_core::session::{Input, Output};
 use proto::envelope::{Act, UplinkEntry};
 use proto::frame::{Ack, Downlink, Join, Outcome};
 use proto::id::{Cid, RoomId};
-use proto::limits::UPLINK_FRAME_BYTES_MAX;
 use proto::policy::Access;
 use proto::verdict::{Reason, Verdict};
 
@@ -37,8 +36,11 @@ impl Conversation {
             }
         }
         if self.session.is_open() && self.presence.open() {
-            self.io.decoder.allow(UPLINK_FRAME_BYTES_MAX);
+            self.io.decoder.allow(self.listener.limits.frame_bytes_max);
             self.exporter = None;
+            if let Err(error) = self.io.socket.settle(&self.node.poller, self.presence.session) {
+                tracing::warn!(%error, "a session was lost when its login was over");
+            }
         }
         if self.session.is_open() {
             for news in std::mem::take(&mut self.news) {

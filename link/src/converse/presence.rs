@@ -14,7 +14,7 @@ use proto::policy::Access;
 use proto::time::Mono;
 
 use crate::door::{Pass, Shut};
-use crate::mailbox::Mailbox;
+use crate::line::Line;
 use crate::node::Node;
 use crate::rooms::Room;
 
@@ -26,7 +26,7 @@ pub(crate) struct Presence {
     pub(super) since: Mono,
     /// Where it comes from, as far as one subscriber reaches.
     pub(super) site: IpAddr,
-    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) line: Arc<Line>,
     pub(super) seats: Vec<Arc<Room>>,
     pass: Option<Pass>,
     /// None once it is logged in.
@@ -79,7 +79,7 @@ impl Presence {
             session,
             since: node.clock.mono(),
             site: place.site,
-            mailbox: node.mailboxes.open(session),
+            line: node.lines.open(session, &node.pump),
             seats: Vec::new(),
             pass: None,
             handshake: Some(Handshake { node: Arc::clone(node), _place: place }),
@@ -189,7 +189,7 @@ impl Presence {
 impl Drop for Presence {
     fn drop(&mut self) {
         self.depart();
-        self.node.mailboxes.close(self.session);
+        self.node.lines.close(self.session);
         if self.handshake.is_none() {
             self.node.traffic.sessions.fetch_sub(1, Ordering::Relaxed);
             self.node.counts.sessions.dec();

@@ -42,7 +42,7 @@ pub(crate) async fn downlink(node: Arc<Node>, bus: Arc<dyn Bus>, part: Part) -> 
             }
         }
         for (room, wake) in woken.values() {
-            room.ring(*wake);
+            room.ring(*wake, &node.pump);
         }
     }
 }

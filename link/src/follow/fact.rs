@@ -10,8 +10,8 @@ use proto::frame::{Control, Downlink};
 use proto::id::{AppId, RoomId, ViewerId};
 use proto::time::Wall;
 
-use crate::drain::{Farewell, close_all};
-use crate::mailbox::{Mail, end};
+use crate::drain::{Farewell, close};
+use crate::line::{Mail, end};
 use crate::node::Node;
 
 /// Does it. Sessions that move over a while do so in `moves`.
@@ -33,37 +33,38 @@ pub(super) fn learn(node: &Arc<Node>, fact: &Fact, moves: &mut Tasks) {
         Fact::Revoked { .. } | Fact::Sdk(_) => node.door.learn(fact, now),
         Fact::Policy(_) => {
             node.door.learn(fact, now);
-            node.mailboxes.review();
+            node.lines.review();
         }
         Fact::Mute { app, room, viewer, until } => mute(node, *app, room, viewer, *until),
         Fact::Close { node: place, session, code } => {
             if let (true, Some(code)) = (*place == node.config.node, CloseCode::from_code(*code)) {
-                node.mailboxes.put(*session, end(code, 0));
+                node.lines.put(*session, end(code, 0));
             }
         }
         Fact::Keep { room, keep_permille, .. } => node.hub.lock().keep(room, *keep_permille),
         Fact::Heat { room, heat, gen_no, slot, .. } => {
             if let Some(room) = node.rooms.know(room) {
                 let switch = Switch { heat: *heat, gen_no: *gen_no, slot: *slot };
-                room.ring(room.change(|ring| ring.switch(switch, node.clock.mono())));
+                let wake = room.change(|ring| ring.switch(switch, node.clock.mono()));
+                room.ring(wake, &node.pump);
             }
         }
         Fact::Bases { bases } => {
             node.quality.lock().learn(bases);
             let frame = Downlink::Control(Control::Bases { bases: bases.clone() }).encode();
-            for mailbox in node.mailboxes.all() {
-                mailbox.put(Mail::Frame(frame.clone()));
+            for line in node.lines.all() {
+                line.put(Mail::Frame(frame.clone()));
             }
         }
-        Fact::Move { node: place, window_ms, addresses, at } => {
+        Fact::Move { node: place, sessions, window_ms, addresses, at } => {
             if *place == node.config.node && node.take_move(*at, *window_ms) {
-                let (node, window_ms) = (Arc::clone(node), *window_ms);
+                let (node, sessions, window_ms) = (Arc::clone(node), *sessions, *window_ms);
                 let farewell = match addresses.is_empty() {
                     true => Farewell::Code(CloseCode::Moved),
                     false => Farewell::To(addresses.as_slice().into()),
                 };
                 moves.spawn("move", async move {
-                    close_all(&node, farewell, window_ms).await;
+                    close(&node, farewell, sessions, window_ms).await;
                     Ok(())
                 });
             }
@@ -81,7 +82,8 @@ fn room(node: &Node, fact: &RoomFact) {
         }
     } else if was_open && let Some(room) = node.rooms.find(&fact.room) {
         let closed = Control::Closed { room: fact.room.clone() };
-        room.ring(room.change(|ring| ring.news(closed, node.clock.mono())));
+        let wake = room.change(|ring| ring.news(closed, node.clock.mono()));
+        room.ring(wake, &node.pump);
     }
 }
 
@@ -96,6 +98,6 @@ fn mute(node: &Node, app: AppId, room: &RoomId, viewer: &ViewerId, until: Wall) 
 fn tell(node: &Node, app: AppId, viewer: &ViewerId, mail: &Mail) {
     let sessions: Vec<_> = node.hub.lock().sessions_of(app, viewer).collect();
     for session in sessions {
-        node.mailboxes.put(session, mail.clone());
+        node.lines.put(session, mail.clone());
     }
 }

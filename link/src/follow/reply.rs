@@ -9,7 +9,7 @@ use proto::envelope::{Reply, ReplyBatch};
 use proto::frame::{Ack, Downlink};
 
 use super::Follower;
-use crate::mailbox::{Mail, end};
+use crate::line::{Mail, end};
 use crate::node::Node;
 
 /// Follows this node's partition for ever, from now on: sessions of an earlier life are gone.
@@ -36,9 +36,9 @@ fn deliver(node: &Node, replies: Vec<Reply>) {
         match reply {
             Reply::Ack { session, cid, outcome } => {
                 let frame = Downlink::Ack(Ack { cid, outcome }).encode();
-                node.mailboxes.put(session, Mail::Frame(frame));
+                node.lines.put(session, Mail::Frame(frame));
             }
-            Reply::Close { session, code } => node.mailboxes.put(session, end(code, 0)),
+            Reply::Close { session, code } => node.lines.put(session, end(code, 0)),
         }
     }
 }

@@ -38,7 +38,10 @@ impl Decoder {
             return Step::Over(Found::Garbage);
         };
         let room = match header.opcode {
-            OpCode::Data(_) => self.frame_bytes_max.saturating_sub(self.message.len()),
+            OpCode::Data(_) => {
+                let begun = self.partial.as_ref().map_or(0, |it| it.message.len());
+                (self.frame_bytes_max as usize).saturating_sub(begun)
+            }
             OpCode::Control(_) if !header.is_final => return Step::Over(Found::Garbage),
             OpCode::Control(_) => CONTROL_BYTES_MAX,
         };
@@ -62,21 +65,23 @@ impl Decoder {
     /// A piece of a message. Pieces of one message come in order, with only control frames between
     /// them.
     fn data(&mut self, data: Data, is_final: bool, content: Vec<u8>, passed: usize) -> Step {
+        let in_message = self.partial.as_ref().is_some_and(|it| it.in_message);
         let fits = match data {
-            Data::Binary => !self.in_message,
-            Data::Continue => self.in_message,
+            Data::Binary => !in_message,
+            Data::Continue => in_message,
             Data::Text | Data::Reserved(_) => false,
         };
         if !fits {
             return Step::Over(Found::Garbage);
         }
-        if is_final && !self.in_message {
+        if is_final && !in_message {
             return Step::Found(passed, Found::Frame(content.into()));
         }
-        self.message.extend_from_slice(&content);
-        self.in_message = !is_final;
+        let partial = self.partial.get_or_insert_default();
+        partial.message.extend_from_slice(&content);
+        partial.in_message = !is_final;
         if is_final {
-            let message = std::mem::take(&mut self.message);
+            let message = std::mem::take(&mut partial.message);
             return Step::Found(passed, Found::Frame(message.into()));
         }
         Step::Passed(passed)
@@ -87,9 +92,19 @@ fn controlled(control: Control, content: Vec<u8>, passed: usize) -> Step {
     match control {
         Control::Ping => Step::Found(passed, Found::Ping(content.into())),
         Control::Pong => Step::Found(passed, Found::Pong),
-        Control::Close => Step::Over(Found::Bye),
-        Control::Reserved(_) => Step::Over(Found::Garbage),
+        Control::Close if is_goodbye(&content) => Step::Over(Found::Bye),
+        Control::Close | Control::Reserved(_) => Step::Over(Found::Garbage),
     }
+}
+
+/// Whether a Close frame says nothing, or a code that may be sent and a reason in UTF-8 (RFC 6455
+/// 5.5.1 and 7.4; codes of IANA's registry that were assigned later included).
+fn is_goodbye(content: &[u8]) -> bool {
+    let Some((code, reason)) = content.split_first_chunk() else {
+        return content.is_empty();
+    };
+    matches!(u16::from_be_bytes(*code), 1000..=1003 | 1007..=1014 | 3000..=4999)
+        && std::str::from_utf8(reason).is_ok()
 }
 
 fn unmasked(content: &[u8], mask: [u8; 4]) -> Vec<u8> {
@@ -152,6 +167,10 @@ mod tests {
     #[test]
     fn goodbye_is_heard() {
         check(&frame(0x88, &1000_u16.to_be_bytes()), Found::Bye);
+        check(&frame(0x88, b""), Found::Bye);
+        check(&frame(0x88, b"\x03"), Found::Garbage);
+        check(&frame(0x88, &1005_u16.to_be_bytes()), Found::Garbage);
+        check(&frame(0x88, b"\x03\xe8\xff"), Found::Garbage);
     }
 
     fn check(bytes: &[u8], expected: Found) {
