@@ -186,13 +186,14 @@ async fn renew(
     let authority = address.authority();
     let entered = ask(options, Some(authority.clone()), learned).await?;
     let mut offers = entered.addresses.into_iter();
-    let offer = offers.find(|it| it.address.authority() == authority);
-    let offer = offer.filter(|it| options.speaks(it.address.transport));
-    let Some(offer) = offer else { return Err(Setback::default()) };
-    let logged_in = log_in(options, plan, &offer.address, Credential::Token(offer.token), learned);
+    let Some(offer) = offers.find(|it| it.address.authority() == authority) else {
+        return Err(Setback::default());
+    };
+    // A token is for a host and a port, at which more than one transport may be spoken.
+    let logged_in = log_in(options, plan, address, Credential::Token(offer.token), learned);
     logged_in.await.map_err(|error| {
         let mut setback = Setback::default();
-        setback.note(&offer.address, &error);
+        setback.note(address, &error);
         setback
     })
 }
@@ -331,7 +332,8 @@ async fn log_in(
 ) -> Result<Established, LoginError> {
     let waits = options.waits;
     let tls = options.tls(address.transport);
-    let mut wire = Wire::connect(address, tls, waits.connect).await?;
+    let udp = options.udp.as_ref();
+    let mut wire = Wire::connect_over(udp, address, tls, waits.connect).await?;
     let offer = hello::hello(wire.suites(), plan.nonce);
     let hello = Uplink::Hello(offer.clone()).encode();
     let joins = plan.joins.clone();

@@ -28,3 +28,4 @@ pub use client::{Client, Events, SendRefusal};
 pub use event::{End, Event};
 pub use options::{Entry, Options, TicketSource};
 pub use sdk_core as core;
+pub use wire::Udp;

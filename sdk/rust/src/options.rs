@@ -12,6 +12,8 @@ use proto::frame::Path;
 use proto::head::Tier;
 use proto::id::{AppId, DeviceId, RoomId};
 
+use crate::wire::Udp;
+
 /// Gives tickets: asked each time before the client enters.
 ///
 /// A `String` is one ticket for all times; a function that returns a `String` makes new ones.
@@ -79,12 +81,16 @@ pub struct Options {
     pub transports: Vec<Transport>,
     /// The device's name, bound into the token.
     pub device: Option<DeviceId>,
-    /// Whom to believe that it is a link, over `tls` and `wss`; without it these are not used.
+    /// Whom to believe that it is a link, over `tls`, `wss` and `quic`; without it these are not
+    /// used.
     /// [`ClientTls::pinned`] believes known keys only.
     pub tls: Option<ClientTls>,
     /// The same over `national`, from [`ClientTls::national`]. A viewer who must use the national
     /// suites sets this, allows [`Transport::National`] alone, and nothing else is offered.
     pub national: Option<ClientTls>,
+    /// What QUIC goes through; share one among many clients. Without it each connection has its
+    /// own.
+    pub udp: Option<Udp>,
     /// For `enter` and segments; share one among many clients. See [`crate::http::client`].
     pub http: reqwest::Client,
     /// How much of each segment is wanted.
@@ -114,10 +120,17 @@ impl Options {
             entry: entry.into(),
             rooms: Vec::new(),
             class: Class::Native,
-            transports: vec![Transport::Tls, Transport::Wss, Transport::Tcp, Transport::Ws],
+            transports: vec![
+                Transport::Tls,
+                Transport::Wss,
+                Transport::Quic,
+                Transport::Tcp,
+                Transport::Ws,
+            ],
             device: None,
             tls: None,
             national: None,
+            udp: None,
             http,
             tier: Tier::Full,
             clock,
@@ -130,9 +143,10 @@ impl Options {
     /// Whether an address of this kind can be used.
     pub(crate) fn speaks(&self, transport: Transport) -> bool {
         let is_spoken = match transport {
-            Transport::Tls | Transport::Wss | Transport::National => self.tls(transport).is_some(),
+            Transport::Tls | Transport::Wss | Transport::Quic | Transport::National => {
+                self.tls(transport).is_some()
+            }
             Transport::Tcp | Transport::Ws => true,
-            Transport::Quic => false,
         };
         is_spoken && self.transports.contains(&transport)
     }
@@ -141,8 +155,8 @@ impl Options {
     pub(crate) const fn tls(&self, transport: Transport) -> Option<&ClientTls> {
         match transport {
             Transport::National => self.national.as_ref(),
-            Transport::Tls | Transport::Wss => self.tls.as_ref(),
-            Transport::Tcp | Transport::Ws | Transport::Quic => None,
+            Transport::Tls | Transport::Wss | Transport::Quic => self.tls.as_ref(),
+            Transport::Tcp | Transport::Ws => None,
         }
     }
 }
@@ -188,7 +202,8 @@ impl Default for Bounds {
 pub struct Waits {
     /// For `enter`.
     pub enter: Duration,
-    /// For one address: TCP, TLS and WebSocket together. Short, because the next one waits.
+    /// For one address: TCP, TLS and WebSocket together, or QUIC. Short, because the next one waits:
+    /// where UDP does not pass, nothing answers.
     pub connect: Duration,
     /// For the answers to Hello and Login.
     pub login: Duration,

@@ -14,7 +14,7 @@ use proto::id::DeviceId;
 use tokio::time::timeout;
 
 use crate::hello::hello;
-use crate::wire::{Wire, WireError};
+use crate::wire::{Udp, Wire, WireError};
 
 /// Why a connection by hand gave no frame.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +43,20 @@ pub async fn connect(
     tls: Option<&ClientTls>,
     deadline: Duration,
 ) -> Result<Raw, WireError> {
-    Ok(Raw { wire: Wire::connect(address, tls, deadline).await?, deadline })
+    connect_over(None, address, tls, deadline).await
+}
+
+/// The same; if it is QUIC, through this socket, which many connections may share.
+///
+/// # Errors
+/// [`WireError`].
+pub async fn connect_over(
+    udp: Option<&Udp>,
+    address: &Address,
+    tls: Option<&ClientTls>,
+    deadline: Duration,
+) -> Result<Raw, WireError> {
+    Ok(Raw { wire: Wire::connect_over(udp, address, tls, deadline).await?, deadline })
 }
 
 impl Raw {

@@ -1,4 +1,6 @@
-//! A connection to a link: frames in, frames out, over TCP, TLS of both modes and WebSocket.
+//! A connection to a link: frames in, frames out, over TCP, TLS of both modes, WebSocket and QUIC.
+
+mod quic;
 
 use std::io;
 use std::time::Duration;
@@ -18,6 +20,8 @@ use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, Message};
+
+pub use quic::Udp;
 
 /// Bytes of a read buffer that are kept between frames.
 const READ_BYTES: usize = 4 * 1024;
@@ -45,7 +49,8 @@ pub enum WireError {
     /// The host is not a name that a certificate could be for.
     #[error("the host is not a name")]
     Host,
-    /// The link's certificate is good, and its key is not a pinned one.
+    /// The link's certificate is good, and its key is not a pinned one. Over QUIC that is an
+    /// [`WireError::Io`], whose text says so.
     #[error(transparent)]
     Unpinned(Unpinned),
     /// The socket failed.
@@ -84,8 +89,8 @@ impl std::fmt::Debug for Wire {
 }
 
 impl Wire {
-    /// Connects: TCP, then TLS and WebSocket as the address says, all within `deadline`. `tls`
-    /// says whom to believe and which mode is offered.
+    /// Connects: TCP, then TLS and WebSocket as the address says, or QUIC, all within `deadline`.
+    /// `tls` says whom to believe and which mode is offered.
     ///
     /// # Errors
     /// [`WireError`].
@@ -94,7 +99,20 @@ impl Wire {
         tls: Option<&ClientTls>,
         deadline: Duration,
     ) -> Result<Self, WireError> {
-        let connecting = Box::pin(connect(address, tls));
+        Self::connect_over(None, address, tls, deadline).await
+    }
+
+    /// The same; if it is QUIC, through this socket, which many connections may share.
+    ///
+    /// # Errors
+    /// [`WireError`].
+    pub async fn connect_over(
+        udp: Option<&Udp>,
+        address: &Address,
+        tls: Option<&ClientTls>,
+        deadline: Duration,
+    ) -> Result<Self, WireError> {
+        let connecting = Box::pin(connect(udp, address, tls));
         timeout(deadline, connecting).await.map_err(|_| WireError::Deadline(deadline))?
     }
 
@@ -133,7 +151,7 @@ impl Wire {
         let sending = async {
             match &mut self.line {
                 Line::Stream { io, .. } => {
-                    io.write_all(&prefixed(&frame)).await?;
+                    io.write_all(&prefixed(&frame)).await.map_err(quic::failed)?;
                     io.flush().await?;
                 }
                 Line::WebSocket(socket) => socket.send(Message::Binary(frame)).await?,
@@ -185,13 +203,23 @@ impl Wire {
     }
 }
 
-async fn connect(address: &Address, tls: Option<&ClientTls>) -> Result<Wire, WireError> {
+async fn connect(
+    udp: Option<&Udp>,
+    address: &Address,
+    tls: Option<&ClientTls>,
+) -> Result<Wire, WireError> {
     let (is_secret, is_web_socket) = match address.transport {
         Transport::Tcp => (false, false),
         Transport::Tls | Transport::National => (true, false),
         Transport::Ws => (false, true),
         Transport::Wss => (true, true),
-        Transport::Quic => return Err(WireError::Transport(address.transport)),
+        Transport::Quic => {
+            let tls = tls.ok_or(WireError::Transport(address.transport))?;
+            let stream = quic::connect(udp, address, tls).await?;
+            let exporter = stream.exporter();
+            let line = Line::Stream { io: Box::new(stream), read: BytesMut::new() };
+            return Ok(Wire { line, suite: Suite::Tls, exporter });
+        }
     };
     let tcp = TcpStream::connect((address.host.as_str(), address.port)).await?;
     tcp.set_nodelay(true)?;
@@ -248,7 +276,7 @@ async fn recv_stream(io: &mut Box<dyn Io>, read: &mut BytesMut) -> Result<Bytes,
             }
         }
         read.reserve((needed - read.len()).max(READ_BYTES));
-        if io.read_buf(read).await? == 0 {
+        if io.read_buf(read).await.map_err(quic::failed)? == 0 {
             return Err(WireError::Closed(None));
         }
     }
