@@ -1,15 +1,20 @@
 //! How much of something may pass: a port, because several processes can share one quota.
 //!
-//! A quota is a bucket per key. It holds up to `burst` and fills at `rate_per_s`.
+//! Two ways to share. A bucket per key, which holds up to `burst` and fills at `rate_per_s`: who
+//! asks first gets it, and has to ask each time. And a window per key: each process decides by
+//! itself, says several times a second what it saw, and learns what all saw.
 
 #[cfg(test)]
 mod contract;
 pub mod memory;
+mod window;
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use proto::id::NodeId;
 use proto::time::Wall;
 
 pub use memory::MemoryQuota;
@@ -37,6 +42,45 @@ pub struct Taken {
     pub retry_after_ms: u32,
 }
 
+/// How far back a window reaches; a node that said nothing for so long is not counted any more.
+pub const WINDOW: Duration = Duration::from_secs(1);
+
+/// What a node says of one key.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Use {
+    /// Which key, such as `entry:{room}`.
+    pub key: Arc<str>,
+    /// How many want to pass a second, lately.
+    pub wanted_per_s: u32,
+    /// How many passed since it last said so.
+    pub passed: u32,
+}
+
+/// What all nodes said of one key within the [`WINDOW`].
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Seen {
+    /// How many want to pass a second, by what each node said last.
+    pub wanted_per_s: u32,
+    /// How many of those at the node that asks.
+    pub own_per_s: u32,
+    /// How many passed.
+    pub passed: u32,
+}
+
+/// What all nodes said.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Shared {
+    /// Nodes that said something within the [`WINDOW`], the one that asks among them.
+    pub nodes: u32,
+    /// For each use that was told, in its order.
+    pub seen: Vec<Seen>,
+}
+
+/// The server that all share does not answer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("the shared quota is away")]
+pub struct Away;
+
 /// The port.
 pub trait Quota: Send + Sync + Debug {
     /// Takes what is there, for each ask in order; one answer each. Always answers: an adapter
@@ -44,4 +88,13 @@ pub trait Quota: Send + Sync + Debug {
     ///
     /// Not to be repeated: what is granted is gone.
     fn take(&self, asks: Vec<Ask>, now: Wall) -> BoxFuture<'_, Vec<Taken>>;
+
+    /// Tells what `node` sees, and learns what all see, itself included. No use at all is a sign of
+    /// life.
+    ///
+    /// # Errors
+    /// [`Away`]; then it is not known whether others hear of it. What passed is not to be told
+    /// again: to count it twice does more harm than not to count it.
+    fn share(&self, node: NodeId, uses: Vec<Use>, now: Wall)
+    -> BoxFuture<'_, Result<Shared, Away>>;
 }

@@ -1,8 +1,9 @@
 //! What every [`Quota`] adapter does; its tests call [`check`] with an empty one.
 
+use proto::id::NodeId;
 use proto::time::Wall;
 
-use super::{Ask, Quota, Taken};
+use super::{Ask, Quota, Seen, Shared, Taken, Use};
 
 /// Panics where `quota` does not keep the contract. It must be empty; `now` is any time.
 pub(super) async fn check(quota: &dyn Quota, now: Wall) {
@@ -10,6 +11,49 @@ pub(super) async fn check(quota: &dyn Quota, now: Wall) {
     a_batch_is_answered_in_order(quota, now).await;
     what_can_never_be_given_says_so(quota, now).await;
     a_clock_set_back_gives_nothing_and_blocks_nobody(quota, now).await;
+    nodes_learn_what_all_of_them_saw(quota, now).await;
+    what_passed_counts_for_a_second_and_the_last_wish_as_long(quota, now).await;
+    silent_nodes_are_not_counted(quota, Wall(now.0 + 100_000)).await;
+}
+
+async fn nodes_learn_what_all_of_them_saw(quota: &dyn Quota, now: Wall) {
+    let told = |key: &str, wanted_per_s, passed| Use { key: key.into(), wanted_per_s, passed };
+    let both = vec![told("hers", 4, 2), told("ours", 3, 1)];
+    quota.share(NodeId(1), both, now).await.unwrap();
+
+    let shared = quota.share(NodeId(2), vec![told("ours", 5, 5), told("his", 1, 0)], now).await;
+
+    let ours = Seen { wanted_per_s: 8, own_per_s: 5, passed: 6 };
+    let his = Seen { wanted_per_s: 1, own_per_s: 1, passed: 0 };
+    assert_eq!(shared, Ok(Shared { nodes: 2, seen: vec![ours, his] }));
+}
+
+async fn what_passed_counts_for_a_second_and_the_last_wish_as_long(quota: &dyn Quota, now: Wall) {
+    // In the middle of a tenth of a second.
+    let start = now.0 / 100 * 100 + 50;
+    let told = |wanted_per_s, passed| vec![Use { key: "old".into(), wanted_per_s, passed }];
+    quota.share(NodeId(1), told(7, 100), Wall(start)).await.unwrap();
+    let mut seen = Vec::new();
+    for (after_ms, wanted, passed) in
+        [(100, 9, 10), (900, 1, 1), (1_000, 1, 0), (1_049, 1, 0), (1_100, 1, 0), (3_000, 1, 0)]
+    {
+        let told = told(wanted, passed);
+        let shared = quota.share(NodeId(2), told, Wall(start + after_ms)).await.unwrap();
+        seen.push((shared.seen[0].wanted_per_s, shared.seen[0].passed));
+    }
+
+    // A tenth that is half outside counts half.
+    assert_eq!(seen, [(16, 110), (8, 111), (1, 61), (1, 12), (1, 6), (1, 0)]);
+}
+
+async fn silent_nodes_are_not_counted(quota: &dyn Quota, now: Wall) {
+    let mut nodes = Vec::new();
+    for (node, after_ms) in [(1, 0), (2, 0), (1, 600), (1, 1_200), (2, 1_300)] {
+        let shared = quota.share(NodeId(node), vec![], Wall(now.0 + after_ms)).await.unwrap();
+        nodes.push(shared.nodes);
+    }
+
+    assert_eq!(nodes, [1, 2, 2, 1, 2]);
 }
 
 async fn a_bucket_starts_full_and_refills(quota: &dyn Quota, now: Wall) {

@@ -6,18 +6,30 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use parking_lot::Mutex;
+use proto::id::NodeId;
 use proto::time::{Wall, millis};
 
-use super::{Ask, Quota, Taken};
+use super::window::{Window, is_recent};
+use super::{Ask, Away, Quota, Shared, Taken, Use};
 
-/// Buckets in memory, at most `keys_max` of them.
+/// Buckets and windows in memory, at most `keys_max` of each.
 ///
 /// When a new key finds no room, buckets that are full again are forgotten, which changes
 /// nothing; if there is none, the one that was asked longest ago is. About 150 bytes a key.
+/// Windows likewise: those in which nothing is any more, then any. About 400 bytes a key
+/// and 50 for each node.
 #[derive(Debug)]
 pub struct MemoryQuota {
     keys_max: usize,
     buckets: Mutex<BTreeMap<Arc<str>, Bucket>>,
+    windows: Mutex<Windows>,
+}
+
+#[derive(Debug, Default)]
+struct Windows {
+    keys: BTreeMap<Arc<str>, Window>,
+    /// When each node last said something.
+    nodes: BTreeMap<NodeId, Wall>,
 }
 
 /// Level in thousandths: a rate per second is thousandths per millisecond.
@@ -33,7 +45,7 @@ impl MemoryQuota {
     /// Without any bucket.
     #[must_use]
     pub fn new(keys_max: usize) -> Self {
-        Self { keys_max: keys_max.max(1), buckets: Mutex::default() }
+        Self { keys_max: keys_max.max(1), buckets: Mutex::default(), windows: Mutex::default() }
     }
 
     /// Keys that have a bucket now.
@@ -56,6 +68,39 @@ impl MemoryQuota {
 impl Quota for MemoryQuota {
     fn take(&self, asks: Vec<Ask>, now: Wall) -> BoxFuture<'_, Vec<Taken>> {
         ready(asks.iter().map(|ask| self.take_one(ask, now)).collect()).boxed()
+    }
+
+    fn share(
+        &self,
+        node: NodeId,
+        uses: Vec<Use>,
+        now: Wall,
+    ) -> BoxFuture<'_, Result<Shared, Away>> {
+        ready(Ok(self.windows.lock().share(node, &uses, self.keys_max, now))).boxed()
+    }
+}
+
+impl Windows {
+    fn share(&mut self, node: NodeId, uses: &[Use], keys_max: usize, now: Wall) -> Shared {
+        self.nodes.insert(node, now);
+        self.nodes.retain(|_, said| is_recent(*said, now));
+        let seen = uses.iter().map(|told| {
+            if self.keys.len() >= keys_max && !self.keys.contains_key(&told.key) {
+                self.make_room(keys_max, now);
+            }
+            let window = self.keys.entry(Arc::clone(&told.key)).or_default();
+            window.add(node, told, now);
+            window.seen(node, now)
+        });
+        let seen = seen.collect();
+        Shared { nodes: u32::try_from(self.nodes.len()).unwrap_or(u32::MAX), seen }
+    }
+
+    fn make_room(&mut self, keys_max: usize, now: Wall) {
+        self.keys.retain(|_, it| !it.is_over(now));
+        while self.keys.len() >= keys_max {
+            self.keys.pop_first();
+        }
     }
 }
 
@@ -134,6 +179,18 @@ mod tests {
         }
 
         assert_eq!(quota.keys(), 3);
+    }
+
+    #[tokio::test]
+    async fn windows_are_bounded_too() {
+        let quota = MemoryQuota::new(3);
+
+        for key in 0..100_u64 {
+            let told = Use { key: key.to_string().into(), wanted_per_s: 1, passed: 1 };
+            quota.share(NodeId(1), vec![told], Wall(key)).await.unwrap();
+        }
+
+        assert_eq!(quota.windows.lock().keys.len(), 3);
     }
 
     fn ask(key: &str, wanted: u32) -> Ask {

@@ -23,6 +23,7 @@ pub mod ring;
 pub mod session;
 pub mod siege;
 pub mod signs;
+pub mod turnstile;
 
 use proto::time::{Mono, Wall};
 
