@@ -29,6 +29,7 @@ use gslb_core::bases::Rotation;
 use gslb_core::listener::Listener;
 use gslb_core::snapshot::Snapshot;
 use kit::clock::Clock;
+use kit::http::Heading;
 use kit::meter::Meter;
 use proto::id::{AppId, DeviceId};
 use proto::time::Wall;
@@ -57,6 +58,7 @@ pub struct Answerer {
     written: Written,
     counts: Counts,
     desk: Desk,
+    heading: Heading,
 }
 
 /// A question, with what the connection says about who asks.
@@ -89,6 +91,7 @@ impl Answerer {
             written: Written::new(&config.retry, &config.delivery),
             counts: Counts::new(carriers, meter),
             desk,
+            heading: http::heading(),
             config: config.clone(),
             clock,
             known,

@@ -25,7 +25,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-pub use self::hot::{Hot, Unread};
+pub use self::hot::{Asked, Fields, Heading, Hot, Unread};
 
 use self::connection::End;
 use crate::meter::{Meter, list};
@@ -252,7 +252,7 @@ impl<A: Accept> Serving<A> {
             Ok(shaken) => shaken,
             Err(count) => return count.inc(),
         };
-        let answers = connection::Answers { peer: client, router: self.router.clone(), hot };
+        let answers = connection::Answers { peer: client, router: &self.router, hot };
         match connection::drive(io, answers, limits, &self.shutdown).await {
             End::Peer => {}
             End::Silent => counts.silent.inc(),

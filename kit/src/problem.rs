@@ -1,7 +1,8 @@
 //! "No" over HTTP: an `application/problem+json` response (RFC 9457).
 
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::response::IntoResponse;
 use proto::time::Wall;
 
 /// A [`proto::enter::Problem`] that can be returned from an axum handler.
@@ -28,6 +29,25 @@ impl Problem {
         self
     }
 
+    /// The response, its body as bytes.
+    #[must_use]
+    pub fn into_bytes(self) -> Response<Vec<u8>> {
+        let Self(problem) = self;
+        let body = serde_json::to_vec(&problem).expect("numbers and texts are JSON");
+        let mut response = Response::new(body);
+        *response.status_mut() =
+            StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = response.headers_mut();
+        let problem_json = HeaderValue::from_static("application/problem+json");
+        headers.insert(header::CONTENT_TYPE, problem_json);
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if problem.retry_after_ms > 0 {
+            let seconds = problem.retry_after_ms.div_ceil(1000);
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+
     /// Tells the server's time, for clients whose clock is wrong.
     #[must_use]
     pub fn server_ms(mut self, now: Wall) -> Self {
@@ -43,20 +63,8 @@ impl From<proto::enter::Problem> for Problem {
 }
 
 impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        let Self(problem) = self;
-        let status =
-            StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut response = (status, axum::Json(&problem)).into_response();
-        let headers = response.headers_mut();
-        let problem_json = HeaderValue::from_static("application/problem+json");
-        headers.insert(header::CONTENT_TYPE, problem_json);
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if problem.retry_after_ms > 0 {
-            let seconds = problem.retry_after_ms.div_ceil(1000);
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        response
+    fn into_response(self) -> axum::response::Response {
+        self.into_bytes().map(Body::from)
     }
 }
 

@@ -1,10 +1,10 @@
 //! Questions and answers over HTTP; any web page may ask.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{ConnectInfo, Query, State};
 use axum::http::header::{
@@ -12,12 +12,11 @@ use axum::http::header::{
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, AUTHORIZATION, CACHE_CONTROL,
     CONTENT_LENGTH, CONTENT_TYPE,
 };
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, options, post};
-use kit::http::{Hot, Unread};
+use kit::http::{Asked, Heading, Hot, Unread};
 
 use super::render::Form;
 use super::{Answerer, Question, Refusal, nodes, peer, plain};
@@ -26,6 +25,9 @@ use super::{Answerer, Question, Refusal, nodes, peer, plain};
 const BODY_BYTES_MAX: usize = 8 * 1024;
 /// Bytes of a usual answer.
 const ANSWER_BYTES: usize = 2 * 1024;
+
+/// What proxies write whom they speak for into.
+const FORWARDED_FOR: &str = "x-forwarded-for";
 
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -49,24 +51,36 @@ pub(crate) fn router(enter: Arc<Answerer>) -> Router {
 }
 
 impl Hot for Answerer {
-    fn body_bytes_max(&self, head: &Parts) -> Option<usize> {
-        let is_enter = head.method == Method::POST && head.uri.path() == "/v1/enter";
-        is_enter.then_some(BODY_BYTES_MAX)
+    fn body_bytes_max(&self, method: &str, path: &str) -> Option<usize> {
+        (method == "POST" && path == "/v1/enter").then_some(BODY_BYTES_MAX)
     }
 
-    fn answer(&self, head: &Parts, body: Result<Bytes, Unread>, peer: SocketAddr) -> Response {
-        let mut answer = Vec::with_capacity(ANSWER_BYTES);
-        let asked = body.map_err(Refusal::from).and_then(|body| {
-            let from = peer::address(peer, &head.headers, self.config.trusted_hops);
-            let question = Question { body: &body, from, api_key: bearer(&head.headers) };
-            Self::answer(self, &question, self.clock.wall(), &mut answer)
-        });
-        let response = match asked {
-            Ok(()) => answered(JSON, answer),
-            Err(refusal) => self.refuse(&refusal),
-        };
-        to_anyone(response)
+    fn heading(&self) -> &Heading {
+        &self.heading
     }
+
+    fn answer(
+        &self,
+        asked: &Asked<'_>,
+        answer: &mut Vec<u8>,
+    ) -> Result<(), Box<Response<Vec<u8>>>> {
+        let Asked { fields, body, peer } = *asked;
+        let answered = body.map_err(Refusal::from).and_then(|body| {
+            let hops = fields.all(FORWARDED_FOR);
+            let from = peer::address(peer, hops, self.config.trusted_hops);
+            let api_key = fields.first(AUTHORIZATION.as_str()).and_then(bearer_in);
+            Self::answer(self, &Question { body, from, api_key }, self.clock.wall(), answer)
+        });
+        answered.map_err(|refusal| {
+            self.counts.refused(&refusal);
+            Box::new(to_anyone(refusal.problem(self.clock.wall()).into_bytes()))
+        })
+    }
+}
+
+/// The head of answers to the question that is asked most.
+pub(super) fn heading() -> Heading {
+    Heading::new(answer_headers(JSON).into_iter().chain(for_anyone()))
 }
 
 impl From<Unread> for Refusal {
@@ -93,7 +107,7 @@ async fn ask_for_many(
     let Ok(body) = axum::body::to_bytes(body, enter.batch_bytes_max()).await else {
         return enter.refuse(&Refusal::TooLarge);
     };
-    let from = peer::address(peer, &headers, enter.config.trusted_hops);
+    let from = client(peer, &headers, &enter);
     let mut answer = Vec::new();
     match enter.answer_all(&body, from, business, enter.clock.wall(), &mut answer) {
         Ok(()) => answered(JSON, answer),
@@ -111,7 +125,7 @@ async fn ask_plainly(
     let mut answer = Vec::with_capacity(ANSWER_BYTES);
     let asked = query.map_err(|_| Refusal::Malformed).and_then(|Query(query)| {
         let ask = query.ask(bearer(&headers))?;
-        let from = peer::address(peer, &headers, enter.config.trusted_hops);
+        let from = client(peer, &headers, &enter);
         let admitted = enter.admission.admit(from, None, None)?;
         enter.answer_in(Form::Text, &ask, admitted, now, &mut answer)
     });
@@ -129,15 +143,27 @@ async fn ask_plainly(
 }
 
 pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
-    headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
+    bearer_in(headers.get(AUTHORIZATION)?.as_bytes())
+}
+
+fn bearer_in(value: &[u8]) -> Option<&str> {
+    str::from_utf8(value).ok()?.strip_prefix("Bearer ")
+}
+
+fn client(peer: SocketAddr, headers: &HeaderMap, enter: &Answerer) -> IpAddr {
+    let hops = headers.get_all(FORWARDED_FOR).iter().map(HeaderValue::as_bytes);
+    peer::address(peer, hops, enter.config.trusted_hops)
 }
 
 fn answered(content_type: &'static str, answer: Vec<u8>) -> Response {
-    let headers = [
+    (answer_headers(content_type), answer).into_response()
+}
+
+fn answer_headers(content_type: &'static str) -> [(HeaderName, HeaderValue); 2] {
+    [
         (CONTENT_TYPE, HeaderValue::from_static(content_type)),
         (CACHE_CONTROL, HeaderValue::from_static("no-store")),
-    ];
-    (headers, answer).into_response()
+    ]
 }
 
 /// What a browser asks before it asks.
@@ -150,11 +176,16 @@ fn preflight(method: &'static str, header: &'static str) -> impl IntoResponse {
     (StatusCode::NO_CONTENT, headers)
 }
 
-fn to_anyone(mut response: Response) -> Response {
-    let headers = response.headers_mut();
-    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("date, retry-after"));
+fn to_anyone<B>(mut response: Response<B>) -> Response<B> {
+    response.headers_mut().extend(for_anyone());
     response
+}
+
+fn for_anyone() -> [(HeaderName, HeaderValue); 2] {
+    [
+        (ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*")),
+        (ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("date, retry-after")),
+    ]
 }
 
 impl Answerer {

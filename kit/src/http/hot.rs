@@ -1,27 +1,44 @@
 //! Requests that are answered before a router sees them: there are so many of them that the
-//! router's own cost counts.
+//! router's own cost counts, and hyper's.
+//!
+//! They come by one of two ways with the same answers. Plain HTTP/1.1 is read here, on the
+//! [short] way; HTTP/2 and whatever is unusual takes the [long] way through hyper.
+
+mod head;
+pub(super) mod long;
+pub(super) mod short;
+mod speech;
 
 use std::fmt;
-use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::task::Poll;
-use std::time::Duration;
 
-use axum::body::Bytes;
-use axum::http::request::Parts;
-use axum::response::Response;
-use hyper::Request;
-use hyper::body::{Body, Incoming};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Response};
 
 /// Answers some requests at once, without waiting for anything but their body.
 pub trait Hot: fmt::Debug + Send + Sync + 'static {
-    /// If the request is one of those: bytes of its body at most.
-    fn body_bytes_max(&self, head: &Parts) -> Option<usize>;
+    /// If a request with this method and this path is one of those: bytes of its body at most.
+    fn body_bytes_max(&self, method: &str, path: &str) -> Option<usize>;
 
-    /// The answer.
-    fn answer(&self, head: &Parts, body: Result<Bytes, Unread>, peer: SocketAddr) -> Response;
+    /// The head of usual answers.
+    fn heading(&self) -> &Heading;
+
+    /// Writes the body of a usual answer behind what `answer` holds.
+    ///
+    /// # Errors
+    /// Any other answer. Whatever was written then is forgotten.
+    fn answer(&self, asked: &Asked<'_>, answer: &mut Vec<u8>)
+    -> Result<(), Box<Response<Vec<u8>>>>;
+}
+
+/// A request, its method and path apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// Its header fields.
+    pub fields: Fields<'a>,
+    /// Its body.
+    pub body: Result<&'a [u8], Unread>,
+    /// Who asks: the other end of the connection, behind a trusted proxy the proxy's client.
+    pub peer: SocketAddr,
 }
 
 /// Why there is no body.
@@ -35,81 +52,50 @@ pub enum Unread {
     Late,
 }
 
-/// A request that is answered here.
-#[derive(Debug)]
-pub(super) struct Asked {
-    hot: Arc<dyn Hot>,
-    head: Parts,
-    body: Incoming,
-    body_bytes_max: usize,
-}
+/// Header fields, in their order as far as they have one name.
+#[derive(Clone, Copy, Debug)]
+pub struct Fields<'a>(&'a [httparse::Header<'a>]);
 
-impl Asked {
-    /// The request, given back if it is for the router.
-    #[expect(clippy::result_large_err, reason = "giving back is no error, and a Box a cost")]
-    pub(super) fn of(
-        hot: Option<&Arc<dyn Hot>>,
-        request: Request<Incoming>,
-    ) -> Result<Self, Request<Incoming>> {
-        let Some(hot) = hot else {
-            return Err(request);
-        };
-        let (head, body) = request.into_parts();
-        match hot.body_bytes_max(&head) {
-            Some(body_bytes_max) => Ok(Self { hot: Arc::clone(hot), head, body, body_bytes_max }),
-            None => Err(Request::from_parts(head, body)),
-        }
+impl<'a> Fields<'a> {
+    /// The values of all fields with this name, whatever the case of its letters.
+    pub fn all(self, name: &str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
+        let is_named = move |it: &&httparse::Header<'_>| it.name.eq_ignore_ascii_case(name);
+        self.0.iter().filter(is_named).map(|it| it.value)
     }
 
-    pub(super) async fn answer(self, peer: SocketAddr, answer_max: Duration) -> Response {
-        let Self { hot, head, body, body_bytes_max } = self;
-        let mut reading = pin!(read(body, body_bytes_max));
-        let read = match soon(reading.as_mut()).await {
-            Some(read) => read,
-            None => tokio::time::timeout(answer_max, reading).await.unwrap_or(Err(Unread::Late)),
-        };
-        hot.answer(&head, read, peer)
+    /// The first of them.
+    #[must_use]
+    pub fn first(self, name: &str) -> Option<&'a [u8]> {
+        self.all(name).next()
     }
 }
 
-/// What a future becomes in its first two turns. A body that came with its head needs no more: one
-/// to ask hyper for it, one to take it. So it is spared a timer.
-async fn soon<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
-    let mut was_pending = false;
-    poll_fn(|cx| match future.as_mut().poll(cx) {
-        Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending if was_pending => Poll::Ready(None),
-        Poll::Pending => {
-            was_pending = true;
-            cx.waker().wake_by_ref();
-            Poll::Pending
-        }
-    })
-    .await
+/// Status 200 and the header fields that all usual answers have.
+#[derive(Clone, Debug)]
+pub struct Heading {
+    headers: HeaderMap,
+    /// The beginning of an HTTP/1.1 answer.
+    text: Vec<u8>,
 }
 
-/// Reads a body; one that comes in one piece, as most do, is not copied.
-async fn read(mut body: Incoming, bytes_max: usize) -> Result<Bytes, Unread> {
-    if body.size_hint().lower() > bytes_max as u64 {
-        return Err(Unread::TooLarge);
+impl Heading {
+    /// These fields; length and date are added to each answer.
+    #[must_use]
+    pub fn new(headers: impl IntoIterator<Item = (HeaderName, HeaderValue)>) -> Self {
+        let headers: HeaderMap = headers.into_iter().collect();
+        let mut text = b"HTTP/1.1 200 OK\r\n".to_vec();
+        put_fields(&headers, &mut text);
+        Self { headers, text }
     }
-    let mut first = Bytes::new();
-    let mut whole = Vec::new();
-    while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-        let Ok(piece) = frame.map_err(|_| Unread::Broken)?.into_data() else {
-            continue;
-        };
-        if first.len().max(whole.len()) + piece.len() > bytes_max {
-            return Err(Unread::TooLarge);
-        }
-        if first.is_empty() {
-            first = piece;
-            continue;
-        }
-        if whole.is_empty() {
-            whole.extend_from_slice(&first);
-        }
-        whole.extend_from_slice(&piece);
-    }
-    Ok(if whole.is_empty() { first } else { whole.into() })
 }
+
+fn put_fields(headers: &HeaderMap, out: &mut Vec<u8>) {
+    for (name, value) in headers {
+        for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+            out.extend_from_slice(part);
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

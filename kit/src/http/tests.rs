@@ -2,13 +2,13 @@
 
 use std::future::pending;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::ConnectInfo;
-use axum::http::request::Parts;
 use axum::routing::{get, post};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 
+use super::hot::tests::Reader;
 use super::*;
 use crate::shutdown::Undrained;
 
@@ -269,21 +269,6 @@ struct Gate {
     leave: Notify,
 }
 
-/// Says what it read of ten bytes at most.
-#[derive(Debug)]
-struct Reader;
-
-impl Hot for Reader {
-    fn body_bytes_max(&self, head: &Parts) -> Option<usize> {
-        (head.uri.path() == "/hot").then_some(10)
-    }
-
-    fn answer(&self, _head: &Parts, body: Result<Bytes, Unread>, _peer: SocketAddr) -> Response {
-        let text = body.map(|it| String::from_utf8_lossy(&it).into_owned());
-        format!("hot: {}", text.unwrap_or_else(|it| format!("{it:?}"))).into_response()
-    }
-}
-
 struct Never;
 
 impl Accept for Never {
@@ -303,7 +288,8 @@ async fn start(limits: Limits) -> Started {
 }
 
 async fn start_hot(limits: Limits) -> Started {
-    let server = |meter: &Meter| Server::new(limits, meter, "test").before(Arc::new(Reader));
+    let server =
+        |meter: &Meter| Server::new(limits, meter, "test").before(Arc::new(Reader::default()));
     start_server(server, Plain).await
 }
 

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::io::{self, IoSlice};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
@@ -61,6 +61,11 @@ impl Activity {
         }
     }
 
+    /// What it reads the time from.
+    pub(super) const fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     /// Notes how the peer speaks; it keeps to it.
     pub(super) fn heard(&self, version: Version) {
         self.is_http2.store(version == Version::HTTP_2, Ordering::Relaxed);
@@ -82,9 +87,22 @@ impl Silence {
         Self { activity, header_max, silence_max: millis(limits.silence_ms_max), before }
     }
 
+    /// Waits for `future` until it has been too long: then `None`.
+    pub(super) async fn during<F: Future>(&mut self, future: F) -> Option<F::Output> {
+        let mut future = pin!(future);
+        let mut check = pin!(tokio::time::sleep(self.ask_again_in()?));
+        loop {
+            tokio::select! {
+                biased;
+                output = future.as_mut() => return Some(output),
+                () = check.as_mut() => check.set(tokio::time::sleep(self.ask_again_in()?)),
+            }
+        }
+    }
+
     /// When to ask again; `None`: it has been too long. A peer that owes a request's head, as one of
     /// HTTP/1.1 does between its requests, has less time than others.
-    pub(super) fn ask_again_in(&mut self) -> Option<Duration> {
+    fn ask_again_in(&mut self) -> Option<Duration> {
         let now = self.activity.clock.mono();
         let counts = self.activity.snapshot();
         if counts.begun == counts.ended && !self.activity.is_http2.load(Ordering::Relaxed) {
@@ -126,10 +144,12 @@ where
     }
 }
 
-struct Running(Arc<Activity>);
+/// A request that is counted as running.
+#[derive(Debug)]
+pub(super) struct Running(Arc<Activity>);
 
 impl Running {
-    fn new(activity: &Arc<Activity>) -> Self {
+    pub(super) fn new(activity: &Arc<Activity>) -> Self {
         activity.begun.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(activity))
     }
@@ -173,12 +193,19 @@ impl hyper::body::Body for Answer {
 #[derive(Debug)]
 pub(super) struct Watched<I> {
     io: I,
+    /// What is read before the stream.
+    before: Bytes,
     activity: Arc<Activity>,
 }
 
 impl<I> Watched<I> {
     pub(super) fn new(io: I, activity: Arc<Activity>) -> Self {
-        Self { io, activity }
+        Self { io, before: Bytes::new(), activity }
+    }
+
+    /// The same from its beginning: these bytes have been read.
+    pub(super) fn after(self, bytes: Vec<u8>) -> Self {
+        Self { before: bytes.into(), ..self }
     }
 
     fn count(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
@@ -195,6 +222,11 @@ impl<I: AsyncRead + Unpin> AsyncRead for Watched<I> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.before.is_empty() {
+            let bytes = self.before.len().min(buffer.remaining());
+            buffer.put_slice(&self.before.split_to(bytes));
+            return Poll::Ready(Ok(()));
+        }
         Pin::new(&mut self.io).poll_read(cx, buffer)
     }
 }

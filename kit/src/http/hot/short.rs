@@ -1,0 +1,153 @@
+//! The short way of hot requests: plain HTTP/1.1, without hyper.
+//!
+//! Requests that are there together are answered together, in one write. With the first one that is
+//! not plain the connection goes over to hyper for good, with all bytes that are not answered.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio_util::sync::CancellationToken;
+
+use super::super::connection::End;
+use super::super::watch::{Activity, Running};
+use super::Hot;
+use super::speech::{Speech, Turn};
+
+/// Bytes that are read at once: most questions with their head.
+const READ_BYTES: usize = 4 * 1024;
+
+/// A connection while it goes the short way.
+#[derive(Debug)]
+pub(in super::super) struct Short {
+    speech: Speech,
+    activity: Arc<Activity>,
+    answer_max: Duration,
+}
+
+/// What becomes of a connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in super::super) enum Left {
+    /// It has ended.
+    Ended(End),
+    /// It goes over to hyper.
+    Other,
+}
+
+impl Short {
+    /// A connection from its beginning. A body has `answer_max` to come.
+    pub(in super::super) fn new(
+        hot: Arc<dyn Hot>,
+        peer: SocketAddr,
+        activity: Arc<Activity>,
+        answer_max: Duration,
+    ) -> Self {
+        let speech = Speech::new(hot, peer, activity.clock().clone());
+        Self { speech, activity, answer_max }
+    }
+
+    /// Answers until the connection goes over, or ends: by itself, or after `shutdown` when nothing
+    /// is to be answered.
+    pub(in super::super) async fn serve<I>(
+        &mut self,
+        io: &mut I,
+        shutdown: &CancellationToken,
+    ) -> Left
+    where
+        I: AsyncRead + AsyncWrite + Unpin,
+    {
+        let left = match self.answer_all(io, shutdown).await {
+            Ok(Left::Other) => return Left::Other,
+            Ok(ended) => ended,
+            Err(_) => Left::Ended(End::Protocol),
+        };
+        // The peer may have gone before.
+        io.shutdown().await.ok();
+        left
+    }
+
+    /// The bytes that are not answered.
+    pub(in super::super) fn into_rest(self) -> Vec<u8> {
+        self.speech.input
+    }
+
+    async fn answer_all<I>(&mut self, io: &mut I, shutdown: &CancellationToken) -> io::Result<Left>
+    where
+        I: AsyncRead + AsyncWrite + Unpin,
+    {
+        let mut ending = pin!(shutdown.cancelled());
+        loop {
+            let read = tokio::select! {
+                biased;
+                () = ending.as_mut() => return Ok(Left::Ended(End::Peer)),
+                read = fill(io, &mut self.speech.input, READ_BYTES) => read?,
+            };
+            if read == 0 {
+                return Ok(Left::Ended(End::Peer));
+            }
+            let _running = Running::new(&self.activity);
+            loop {
+                let turn = self.speech.turn();
+                self.flush(io).await?;
+                let bytes = match turn {
+                    Turn::Answered => break,
+                    Turn::Other => return Ok(Left::Other),
+                    Turn::Body { bytes } => bytes,
+                };
+                let coming = fill_up(io, &mut self.speech.input, bytes);
+                match tokio::time::timeout(self.answer_max, coming).await {
+                    Ok(Ok(Came::Whole)) => {}
+                    Ok(Ok(Came::Part)) => return Ok(Left::Other),
+                    Ok(Err(error)) => return Err(error),
+                    Err(_) => {
+                        self.speech.give_up();
+                        self.flush(io).await?;
+                        return Ok(Left::Ended(End::Peer));
+                    }
+                }
+            }
+        }
+    }
+
+    async fn flush<I: AsyncWrite + Unpin>(&mut self, io: &mut I) -> io::Result<()> {
+        if !self.speech.output.is_empty() {
+            io.write_all(&self.speech.output).await?;
+            // TLS may hold some of it.
+            io.flush().await?;
+            self.speech.sent();
+        }
+        Ok(())
+    }
+}
+
+/// How much of a body came.
+enum Came {
+    Whole,
+    /// The peer sends no more.
+    Part,
+}
+
+/// Reads once; 0: the peer sends no more.
+async fn fill<I>(io: &mut I, input: &mut Vec<u8>, bytes: usize) -> io::Result<usize>
+where
+    I: AsyncRead + Unpin,
+{
+    input.reserve(bytes);
+    io.read_buf(input).await
+}
+
+/// Reads until there are so many bytes.
+async fn fill_up<I>(io: &mut I, input: &mut Vec<u8>, bytes: usize) -> io::Result<Came>
+where
+    I: AsyncRead + Unpin,
+{
+    while let Some(missing) = bytes.checked_sub(input.len()).filter(|it| *it > 0) {
+        if fill(io, input, missing).await? == 0 {
+            return Ok(Came::Part);
+        }
+    }
+    Ok(Came::Whole)
+}

@@ -1,0 +1,158 @@
+//! The bytes of a connection on the short way: requests in, answers out, without I/O.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use axum::http::Response;
+use httpdate::HttpDate;
+
+use super::head::{self, Head, Next};
+use super::{Asked, Fields, Hot, Unread, put_fields};
+use crate::clock::Clock;
+
+/// Bytes of a buffer that is kept for the next requests.
+const KEPT_BYTES_MAX: usize = 16 * 1024;
+
+/// What has come and is not answered, and what is to be sent.
+#[derive(Debug)]
+pub(super) struct Speech {
+    hot: Arc<dyn Hot>,
+    peer: SocketAddr,
+    date: Date,
+    /// What has come.
+    pub(super) input: Vec<u8>,
+    /// What is to be sent.
+    pub(super) output: Vec<u8>,
+}
+
+/// What came of the input.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Turn {
+    /// All of it is answered.
+    Answered,
+    /// It begins with a hot request, and must grow to so many bytes.
+    Body { bytes: usize },
+    /// It begins with something for hyper.
+    Other,
+}
+
+/// What answers say after their fields.
+#[derive(Clone, Copy, Debug)]
+enum Then {
+    /// More may be asked.
+    Stay,
+    /// The connection ends.
+    Close,
+}
+
+/// The date, as it is written, of a second.
+#[derive(Debug)]
+struct Date {
+    clock: Clock,
+    unix_s: u64,
+    text: String,
+}
+
+impl Speech {
+    pub(super) fn new(hot: Arc<dyn Hot>, peer: SocketAddr, clock: Clock) -> Self {
+        let (input, output) = (Vec::new(), Vec::new());
+        Self { hot, peer, date: Date::new(clock), input, output }
+    }
+
+    /// Answers all that can be answered.
+    pub(super) fn turn(&mut self) -> Turn {
+        let mut answered = 0;
+        let turn = loop {
+            let bytes = &self.input[answered..];
+            if bytes.is_empty() {
+                break Turn::Answered;
+            }
+            let mut space = head::space();
+            let Next::Hot(head) = head::next(bytes, &mut space, &*self.hot) else {
+                break Turn::Other;
+            };
+            let Head { fields, head_bytes, body_bytes } = head;
+            let request_bytes = head_bytes + body_bytes;
+            let Some(body) = bytes.get(head_bytes..request_bytes) else {
+                break Turn::Body { bytes: request_bytes };
+            };
+            let asked = Asked { fields: Fields(fields), body: Ok(body), peer: self.peer };
+            self.date.renew();
+            put_answer(&*self.hot, &asked, &self.date, Then::Stay, &mut self.output);
+            answered += request_bytes;
+        };
+        self.input.drain(..answered);
+        forget_large(&mut self.input);
+        turn
+    }
+
+    /// Answers a hot request whose body does not come.
+    pub(super) fn give_up(&mut self) {
+        let mut space = head::space();
+        if let Next::Hot(head) = head::next(&self.input, &mut space, &*self.hot) {
+            let body = Err(Unread::Late);
+            let asked = Asked { fields: Fields(head.fields), body, peer: self.peer };
+            self.date.renew();
+            put_answer(&*self.hot, &asked, &self.date, Then::Close, &mut self.output);
+        }
+    }
+
+    /// The output is sent.
+    pub(super) fn sent(&mut self) {
+        self.output.clear();
+        forget_large(&mut self.output);
+    }
+}
+
+/// A connection that once had much to say does not keep the memory.
+fn forget_large(buffer: &mut Vec<u8>) {
+    if buffer.is_empty() && buffer.capacity() > KEPT_BYTES_MAX {
+        *buffer = Vec::new();
+    }
+}
+
+/// Writes an answer with its head.
+fn put_answer(hot: &dyn Hot, asked: &Asked<'_>, date: &Date, then: Then, out: &mut Vec<u8>) {
+    let start = out.len();
+    let answered = hot.answer(asked, out);
+    if let Err(other) = &answered {
+        out.truncate(start);
+        out.extend_from_slice(other.body());
+    }
+    let body_bytes = out.len() - start;
+    match &answered {
+        Ok(()) => out.extend_from_slice(&hot.heading().text),
+        Err(other) => put_heading(other, out),
+    }
+    if let Then::Close = then {
+        out.extend_from_slice(b"connection: close\r\n");
+    }
+    let date = &date.text;
+    write!(out, "content-length: {body_bytes}\r\ndate: {date}\r\n\r\n").expect("a Vec takes all");
+    // How long the body is stands before it.
+    out[start..].rotate_left(body_bytes);
+}
+
+/// Writes the beginning of an answer that is not the usual one.
+fn put_heading(other: &Response<Vec<u8>>, out: &mut Vec<u8>) {
+    let status = other.status();
+    let reason = status.canonical_reason().unwrap_or_default();
+    write!(out, "HTTP/1.1 {} {reason}\r\n", status.as_str()).expect("a Vec takes all");
+    put_fields(other.headers(), out);
+}
+
+impl Date {
+    fn new(clock: Clock) -> Self {
+        Self { clock, unix_s: 0, text: String::new() }
+    }
+
+    fn renew(&mut self) {
+        let unix_s = self.clock.wall().unix_s();
+        if self.unix_s != unix_s || self.text.is_empty() {
+            self.unix_s = unix_s;
+            self.text = HttpDate::from(UNIX_EPOCH + Duration::from_secs(unix_s)).to_string();
+        }
+    }
+}
