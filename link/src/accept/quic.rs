@@ -200,8 +200,7 @@ async fn greet(entrance: &Entrance, listener: Arc<Listener>, incoming: Incoming,
     };
     match shaken {
         Ok(Ok(Some((stream, presence)))) => {
-            let socket = Socket::Quic(Box::new(stream));
-            entrance.converse(socket, &[], listener, presence);
+            entrance.converse(Socket::Quic(Box::new(stream)), &[], listener, presence);
         }
         Ok(Ok(None)) => {}
         Ok(Err(error)) => {

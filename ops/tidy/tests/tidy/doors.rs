@@ -35,7 +35,11 @@ const DOORS: &[Door] = &[
     door("csv", &["gslb"], &["gslb/src/place/csv_file.rs"]),
     door("maxminddb", &["gslb"], &["gslb/src/place/mmdb_file.rs"]),
     door("ipnet", &["kit"], &["kit/src/proxy.rs"]),
-    door("quinn", &["link", "sdk"], &["link/src/accept/", "link/tests/", "sdk/rust/src/wire/"]),
+    door(
+        "quinn",
+        &["link", "sdk"],
+        &["link/src/accept/", "link/tests/", "sdk/rust/src/wire/", "sdk/rust/tests/"],
+    ),
     door("mimalloc", &["barrage"], &["ops/barrage/src/main.rs"]),
     door("sm-crypto", &["auth-core"], &["auth/core/src/oracle.rs"]),
     door("sm2", &["channel"], &["auth/channel/", "auth/core/src/oracle.rs"]),

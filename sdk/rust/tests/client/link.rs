@@ -1,12 +1,14 @@
 //! A link whose every word the test says itself, on a real socket.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
-use channel::ServerTls;
+use channel::{EXPORTER_LABEL, ServerTls};
 use futures_util::{SinkExt, StreamExt};
 use proto::address::{Address, Carrier, Transport};
+use proto::close::CloseCode;
 use proto::frame::{
     Batch, CODEC_IDENTITY, Credential, Downlink, Join, JoinOutcome, Joined, Login, LoginOk,
     PROTO_VERSION, Path, Resumed, Uplink, Welcome, prefixed,
@@ -16,6 +18,8 @@ use proto::id::SessionId;
 use proto::item::Role;
 use proto::suite::Suite;
 use proto::time::Wall;
+use quinn::crypto::rustls::QuicServerConfig;
+use quinn::{Connection, Endpoint, ServerConfig};
 use sdk::wire::Io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -30,14 +34,21 @@ pub(crate) const SERVER_MS: Wall = Wall(1_800_000_000_000);
 
 /// A listener of one transport.
 pub(crate) struct Link {
-    listener: TcpListener,
+    listener: Listener,
     transport: Transport,
     tls: Option<ServerTls>,
+}
+
+enum Listener {
+    Tcp(TcpListener),
+    Quic(Endpoint),
 }
 
 /// One connection, from the link's side.
 pub(crate) struct Conn {
     line: Line,
+    /// What is below the line, over QUIC.
+    quic: Option<Connection>,
     pub(crate) suite: Suite,
     exporter: Option<[u8; 32]>,
     hello: Bytes,
@@ -55,16 +66,29 @@ enum Line {
 
 impl Link {
     pub(crate) async fn bind(transport: Transport, tls: Option<ServerTls>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let listener = match (transport, &tls) {
+            (Transport::Quic, Some(tls)) => Listener::Quic(endpoint(tls)),
+            _ => Listener::Tcp(TcpListener::bind("127.0.0.1:0").await.expect("a free port")),
+        };
         Self { listener, transport, tls }
     }
 
     pub(crate) fn address(&self) -> Address {
-        address_of(self.listener.local_addr().expect("it is bound"), self.transport)
+        let at = match &self.listener {
+            Listener::Tcp(tcp) => tcp.local_addr(),
+            Listener::Quic(endpoint) => endpoint.local_addr(),
+        };
+        address_of(at.expect("it is bound"), self.transport)
     }
 
     pub(crate) async fn accept(&self) -> Conn {
-        let accepted = timeout(STEP, self.listener.accept()).await.expect("somebody connects");
+        let tcp = match &self.listener {
+            Listener::Tcp(tcp) => tcp,
+            Listener::Quic(endpoint) => {
+                return timeout(STEP, accept_quic(endpoint)).await.expect("somebody connects");
+            }
+        };
+        let accepted = timeout(STEP, tcp.accept()).await.expect("somebody connects");
         let (tcp, _) = accepted.expect("it accepts");
         let (mut suite, mut exporter) = (Suite::Plain, None);
         let io: Box<dyn Io> = match &self.tls {
@@ -84,17 +108,7 @@ impl Link {
             }
             _ => Line::Stream(io, BytesMut::new()),
         };
-        let (hello, welcome) = (Bytes::new(), Bytes::new());
-        Conn {
-            line,
-            suite,
-            exporter,
-            hello,
-            welcome,
-            spoil: |_| {},
-            heartbeat_ms: 25_000,
-            life_ms: 3_600_000,
-        }
+        Conn::new(line, suite, exporter)
     }
 
     /// Accepts, and answers a login that must be good in every respect.
@@ -106,7 +120,54 @@ impl Link {
     }
 }
 
+fn endpoint(tls: &ServerTls) -> Endpoint {
+    let crypto = QuicServerConfig::try_from(tls.quic()).expect("TLS is fit for QUIC");
+    let config = ServerConfig::with_crypto(Arc::new(crypto));
+    Endpoint::server(config, (Ipv4Addr::LOCALHOST, 0).into()).expect("a free port")
+}
+
+/// The next connection whose handshake succeeds.
+async fn accept_quic(endpoint: &Endpoint) -> Conn {
+    let connection = loop {
+        let incoming = endpoint.accept().await.expect("it is open");
+        if let Ok(connection) = incoming.await {
+            break connection;
+        }
+    };
+    let (send, recv) = connection.accept_bi().await.expect("a stream");
+    let mut exporter = [0; 32];
+    let exported = connection.export_keying_material(&mut exporter, EXPORTER_LABEL, &[]);
+    exported.expect("the handshake is complete");
+    let line = Line::Stream(Box::new(tokio::io::join(recv, send)), BytesMut::new());
+    Conn { quic: Some(connection), ..Conn::new(line, Suite::Tls, Some(exporter)) }
+}
+
 impl Conn {
+    fn new(line: Line, suite: Suite, exporter: Option<[u8; 32]>) -> Self {
+        Self {
+            line,
+            quic: None,
+            suite,
+            exporter,
+            hello: Bytes::new(),
+            welcome: Bytes::new(),
+            spoil: |_| {},
+            heartbeat_ms: 25_000,
+            life_ms: 3_600_000,
+        }
+    }
+
+    /// Where the client is, over QUIC.
+    pub(crate) fn peer(&self) -> SocketAddr {
+        self.quic.as_ref().expect("it is QUIC").remote_address()
+    }
+
+    /// Closes the connection at once, over QUIC.
+    pub(crate) fn hang_up(self, code: CloseCode) {
+        let code = u32::from(code.code()).into();
+        self.quic.expect("it is QUIC").close(code, &[]);
+    }
+
     /// Reads Hello and Login, and says Welcome.
     pub(crate) async fn login(&mut self) -> Login {
         let hello = self.recv_bytes().await.expect("a Hello");

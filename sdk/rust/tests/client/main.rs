@@ -9,6 +9,7 @@ mod connecting;
 mod link;
 mod polling;
 mod pushing;
+mod quic;
 mod rooms;
 mod site;
 mod viewer;
