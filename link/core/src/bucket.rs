@@ -31,11 +31,22 @@ impl Bucket {
     }
 
     /// Lets one pass, or says after what time one would.
+    ///
+    /// # Errors
+    /// The time.
     pub fn take(&mut self, now: Mono) -> Result<(), Duration> {
+        self.take_many(1, now)
+    }
+
+    /// Lets so many pass at once, or says after what time they would; more than a burst never do.
+    ///
+    /// # Errors
+    /// The time.
+    pub fn take_many(&mut self, count: u32, now: Mono) -> Result<(), Duration> {
         let refill = NANOS_PER_S / u64::from(self.rate.per_s.max(1));
         let depth = refill * u64::from(self.rate.burst.max(1));
         let now = now.0.saturating_mul(NANOS_PER_MS);
-        let full_at = self.full_at_nanos.max(now).saturating_add(refill);
+        let full_at = self.full_at_nanos.max(now).saturating_add(refill * u64::from(count));
         let debt = full_at - now;
         if debt > depth {
             return Err(Duration::from_millis((debt - depth).div_ceil(NANOS_PER_MS)));
@@ -61,6 +72,16 @@ mod tests {
         assert_eq!(bucket.take(Mono(1049)), Err(Duration::from_millis(1)));
         assert_eq!(bucket.take(Mono(1050)), Ok(()));
         assert_eq!(bucket.take(Mono(1050)), Err(Duration::from_millis(50)));
+    }
+
+    #[test]
+    fn many_pass_together_or_not_at_all() {
+        let mut bucket = Bucket::new(RATE);
+
+        assert_eq!(bucket.take_many(2, Mono(1000)), Ok(()));
+        assert_eq!(bucket.take_many(2, Mono(1000)), Err(Duration::from_millis(50)));
+        assert_eq!(bucket.take_many(1, Mono(1000)), Ok(()));
+        assert!(bucket.take_many(4, Mono(9000)).is_err(), "more than a burst");
     }
 
     #[test]

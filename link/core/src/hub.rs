@@ -39,6 +39,9 @@ pub enum Refusal {
     /// The session is in as many rooms as it may be.
     #[error("the session is in too many rooms")]
     TooManyRooms,
+    /// The room holds as many people as it may.
+    #[error("the room is full of people")]
+    Crowded,
 }
 
 impl Refusal {
@@ -47,6 +50,18 @@ impl Refusal {
     pub const fn code(self) -> CloseCode {
         match self {
             Self::NoRoom | Self::NoGuests | Self::TooManyRooms => CloseCode::NoRoom,
+            Self::Crowded => CloseCode::Full,
+        }
+    }
+
+    /// The word in metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NoRoom => "no_room",
+            Self::NoGuests => "no_guests",
+            Self::TooManyRooms => "too_many_rooms",
+            Self::Crowded => "crowded",
         }
     }
 }
@@ -64,8 +79,9 @@ pub enum Joined {
 #[derive(Debug)]
 pub struct Hub {
     rooms: BTreeMap<RoomId, Room>,
-    sessions: BTreeMap<SessionId, Seated>,
-    viewers: BTreeMap<(AppId, ViewerId), BTreeSet<SessionId>>,
+    /// Boxed, since half of a tree's places are empty when keys come in their order.
+    sessions: BTreeMap<SessionId, Box<Seated>>,
+    viewers: BTreeSet<(AppId, ViewerId, SessionId)>,
     rooms_max: usize,
 }
 
@@ -79,9 +95,9 @@ struct Room {
     offered: u32,
     /// Whether the last gauges told of it.
     told: bool,
-    sessions: BTreeSet<SessionId>,
-    /// Sessions of each viewer in this room; their number is the number of people.
-    people: BTreeMap<ViewerId, u32>,
+    sessions: BTreeSet<(ViewerId, SessionId)>,
+    /// How many viewers have these sessions.
+    people: usize,
 }
 
 /// A session and the rooms it is in.
@@ -101,7 +117,7 @@ impl Hub {
         Self {
             rooms: BTreeMap::new(),
             sessions: BTreeMap::new(),
-            viewers: BTreeMap::new(),
+            viewers: BTreeSet::new(),
             rooms_max,
         }
     }
@@ -124,7 +140,7 @@ impl Hub {
             offered: 0,
             told: false,
             sessions: BTreeSet::new(),
-            people: BTreeMap::new(),
+            people: 0,
         });
         if fact.app == room.app && fact.version >= room.version {
             room.version = fact.version;
@@ -141,27 +157,42 @@ impl Hub {
         }
     }
 
-    /// Lets a session into a room. Joining a room twice counts once.
-    pub fn join(&mut self, member: &Member, room_id: &RoomId) -> Result<Joined, Refusal> {
-        let room = self.rooms.get_mut(room_id).filter(|it| it.open && it.app == member.app);
+    /// What a join would come to, people aside.
+    ///
+    /// # Errors
+    /// Why the session may not be in the room.
+    pub fn check(&self, member: &Member, room_id: &RoomId) -> Result<Joined, Refusal> {
+        let room = self.rooms.get(room_id).filter(|it| it.open && it.app == member.app);
         let room = room.ok_or(Refusal::NoRoom)?;
         if member.role == Role::Guest && !room.guests {
             return Err(Refusal::NoGuests);
         }
-        let seated = self.sessions.get(&member.session);
-        if seated.is_some_and(|it| it.rooms.contains(room_id)) {
-            return Ok(Joined::Again);
+        match self.sessions.get(&member.session) {
+            Some(seated) if seated.rooms.contains(room_id) => Ok(Joined::Again),
+            Some(seated) if seated.rooms.len() >= ROOMS_PER_SESSION_MAX => {
+                Err(Refusal::TooManyRooms)
+            }
+            Some(_) | None => Ok(Joined::Entered),
         }
-        if seated.is_some_and(|it| it.rooms.len() >= ROOMS_PER_SESSION_MAX) {
-            return Err(Refusal::TooManyRooms);
+    }
+
+    /// Lets a session into a room. Joining a room twice counts once.
+    ///
+    /// # Errors
+    /// As [`Hub::check`].
+    pub fn join(&mut self, member: &Member, room_id: &RoomId) -> Result<Joined, Refusal> {
+        let joined = self.check(member, room_id)?;
+        if joined == Joined::Entered
+            && let Some(room) = self.rooms.get_mut(room_id)
+        {
+            room.remember(member.session, &member.viewer);
+            self.arrive(member);
+            if let Some(seated) = self.sessions.get_mut(&member.session) {
+                seated.rooms.reserve_exact(1);
+                seated.rooms.push(room_id.clone());
+            }
         }
-        room.sessions.insert(member.session);
-        *room.people.entry(member.viewer.clone()).or_default() += 1;
-        self.arrive(member);
-        if let Some(seated) = self.sessions.get_mut(&member.session) {
-            seated.rooms.push(room_id.clone());
-        }
-        Ok(Joined::Entered)
+        Ok(joined)
     }
 
     /// Registers a session that is in no room yet, so that a kick finds it.
@@ -170,9 +201,8 @@ impl Hub {
             return;
         }
         let seated = Seated { member: member.clone(), rooms: Vec::new() };
-        self.sessions.insert(member.session, seated);
-        let key = (member.app, member.viewer.clone());
-        self.viewers.entry(key).or_default().insert(member.session);
+        self.sessions.insert(member.session, Box::new(seated));
+        self.viewers.insert((member.app, member.viewer.clone(), member.session));
     }
 
     /// Takes a session out of one room. Says whether it was there.
@@ -200,14 +230,9 @@ impl Hub {
                 room.forget(session, &seated.member.viewer);
             }
         }
-        let key = (seated.member.app, seated.member.viewer);
-        if let Some(sessions) = self.viewers.get_mut(&key) {
-            sessions.remove(&session);
-            if sessions.is_empty() {
-                self.viewers.remove(&key);
-            }
-        }
-        seated.rooms
+        let Seated { member, rooms } = *seated;
+        self.viewers.remove(&(member.app, member.viewer, session));
+        rooms
     }
 
     /// Counts a comment that is offered to a room, and says whether it is among those let through.
@@ -224,13 +249,20 @@ impl Hub {
 
     /// Sessions of one viewer on this node.
     pub fn sessions_of(&self, app: AppId, viewer: &ViewerId) -> impl Iterator<Item = SessionId> {
-        self.viewers.get(&(app, viewer.clone())).into_iter().flatten().copied()
+        let [first, last] = [u64::MIN, u64::MAX].map(|it| (app, viewer.clone(), SessionId(it)));
+        self.viewers.range(first..=last).map(|(_, _, session)| *session)
     }
 
     /// Distinct viewers in a room on this node.
     #[must_use]
     pub fn people(&self, room: &RoomId) -> u32 {
-        self.rooms.get(room).map_or(0, |it| count(it.people.len()))
+        self.rooms.get(room).map_or(0, |it| count(it.people))
+    }
+
+    /// Whether a viewer is in a room on this node.
+    #[must_use]
+    pub fn is_here(&self, room: &RoomId, viewer: &ViewerId) -> bool {
+        self.rooms.get(room).is_some_and(|it| it.holds(viewer))
     }
 
     /// Sessions in a room on this node.
@@ -255,7 +287,7 @@ impl Hub {
                 gauges.push(RoomGauge {
                     app: room.app,
                     room: id.clone(),
-                    people: count(room.people.len()),
+                    people: count(room.people),
                     sessions: count(room.sessions.len()),
                     offered: std::mem::take(&mut room.offered),
                 });
@@ -267,14 +299,21 @@ impl Hub {
 }
 
 impl Room {
+    fn remember(&mut self, session: SessionId, viewer: &ViewerId) {
+        self.people += usize::from(!self.holds(viewer));
+        self.sessions.insert((viewer.clone(), session));
+    }
+
     fn forget(&mut self, session: SessionId, viewer: &ViewerId) {
-        self.sessions.remove(&session);
-        if let Some(sessions) = self.people.get_mut(viewer) {
-            *sessions -= 1;
-            if *sessions == 0 {
-                self.people.remove(viewer);
-            }
+        if self.sessions.remove(&(viewer.clone(), session)) {
+            self.people -= usize::from(!self.holds(viewer));
         }
+    }
+
+    /// Whether a session of the viewer is here.
+    fn holds(&self, viewer: &ViewerId) -> bool {
+        let first = (viewer.clone(), SessionId(u64::MIN));
+        self.sessions.range(first..).next().is_some_and(|(it, _)| it == viewer)
     }
 }
 
@@ -290,108 +329,4 @@ const fn scatter(number: u64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use proto::control::RoomSettings;
-
-    use super::*;
-
-    #[test]
-    fn one_viewer_with_two_sessions_is_one_of_the_people() {
-        let mut hub = hub();
-        hub.join(&member(1, "a"), &room("r")).unwrap();
-        hub.join(&member(2, "a"), &room("r")).unwrap();
-        hub.join(&member(3, "b"), &room("r")).unwrap();
-
-        assert_eq!((hub.people(&room("r")), hub.sessions(&room("r"))), (2, 3));
-
-        assert!(hub.leave(SessionId(1), &room("r")));
-        assert!(!hub.leave(SessionId(1), &room("r")));
-        assert_eq!((hub.people(&room("r")), hub.sessions(&room("r"))), (2, 2));
-    }
-
-    #[test]
-    fn an_unknown_closed_or_foreign_room_is_refused() {
-        let mut hub = hub();
-        let closed = RoomFact { version: 2, open: false, ..fact("r") };
-
-        assert_eq!(hub.join(&member(1, "a"), &room("x")), Err(Refusal::NoRoom));
-        let foreigner = Member { app: AppId(2), ..member(1, "a") };
-        assert_eq!(hub.join(&foreigner, &room("r")), Err(Refusal::NoRoom));
-
-        hub.learn(&closed);
-        assert_eq!(hub.join(&member(1, "a"), &room("r")), Err(Refusal::NoRoom));
-
-        hub.learn(&fact("r"));
-        assert_eq!(hub.join(&member(1, "a"), &room("r")), Err(Refusal::NoRoom), "older fact");
-    }
-
-    #[test]
-    fn guests_stay_out_where_they_are_not_wanted() {
-        let mut hub = hub();
-        let guest = Member { role: Role::Guest, ..member(1, "g") };
-        let mut private = fact("r");
-        private.version = 2;
-        private.settings.guests = false;
-
-        assert_eq!(hub.join(&guest, &room("r")), Ok(Joined::Entered));
-        hub.depart(SessionId(1));
-        hub.learn(&private);
-
-        assert_eq!(hub.join(&guest, &room("r")), Err(Refusal::NoGuests));
-        assert_eq!(hub.join(&member(2, "a"), &room("r")), Ok(Joined::Entered));
-    }
-
-    #[test]
-    fn a_share_of_the_comments_is_kept_and_all_are_counted() {
-        let mut hub = hub();
-        hub.join(&member(1, "a"), &room("r")).unwrap();
-        hub.keep(&room("r"), 250);
-
-        let kept = (0..4000).filter(|&cid| hub.offer(&room("r"), SessionId(1), cid)).count();
-
-        assert!((800..1200).contains(&kept), "{kept} of 4000");
-        assert_eq!(hub.gauges()[0].offered, 4000);
-        assert_eq!(hub.gauges()[0].offered, 0);
-    }
-
-    #[test]
-    fn known_rooms_are_bounded_and_closed_ones_give_way() {
-        let mut hub = Hub::new(1);
-        assert!(hub.learn(&fact("a")));
-        assert!(!hub.learn(&fact("b")));
-
-        hub.learn(&RoomFact { version: 2, open: false, ..fact("a") });
-
-        assert!(hub.learn(&fact("b")));
-    }
-
-    fn hub() -> Hub {
-        let mut hub = Hub::new(10);
-        hub.learn(&fact("r"));
-        hub
-    }
-
-    fn fact(name: &str) -> RoomFact {
-        RoomFact {
-            app: AppId(1),
-            room: room(name),
-            version: 1,
-            open: true,
-            settings: RoomSettings::default(),
-        }
-    }
-
-    fn member(session: u64, viewer: &str) -> Member {
-        Member {
-            session: SessionId(session),
-            app: AppId(1),
-            viewer: ViewerId::parse(viewer).unwrap(),
-            role: Role::Viewer,
-            may_send: true,
-        }
-    }
-
-    fn room(name: &str) -> RoomId {
-        RoomId::parse(name).unwrap()
-    }
-}
+mod tests;

@@ -4,8 +4,6 @@
 //! Together at most `bytes_max` wait: a room that runs ahead is skipped forward, and a session
 //! whose own queue fills is closed.
 
-use std::collections::VecDeque;
-
 use bytes::Bytes;
 use proto::id::RoomId;
 
@@ -22,32 +20,41 @@ pub const WRITE_BYTES_MAX: usize = 64 * 1024;
 pub struct Outbox {
     framing: Framing,
     bytes_max: usize,
-    own: VecDeque<Bytes>,
-    own_bytes: usize,
+    /// None while nothing waits.
+    own: Option<Box<Own>>,
     seats: Vec<(RoomId, Cursor)>,
+}
+
+/// Frames for this session alone.
+#[derive(Debug, Default)]
+struct Own {
+    blocks: Vec<Bytes>,
+    bytes: usize,
 }
 
 impl Outbox {
     /// An empty outbox.
     #[must_use]
     pub const fn new(framing: Framing, bytes_max: usize) -> Self {
-        Self { framing, bytes_max, own: VecDeque::new(), own_bytes: 0, seats: Vec::new() }
+        Self { framing, bytes_max, own: None, seats: Vec::new() }
     }
 
     /// Queues a frame for this session alone.
     pub fn push(&mut self, frame: &[u8]) -> Result<(), Slow> {
-        if self.own_bytes.saturating_add(frame.len()) > self.bytes_max {
+        let own = self.own.get_or_insert_default();
+        if own.bytes.saturating_add(frame.len()) > self.bytes_max {
             return Err(Slow);
         }
         let bytes = self.framing.wrap(frame);
-        self.own_bytes += bytes.len();
-        self.own.push_back(bytes);
+        own.bytes += bytes.len();
+        own.blocks.push(bytes);
         Ok(())
     }
 
     /// Follows a room from `cursor` on.
     pub fn follow(&mut self, room: RoomId, cursor: Cursor) {
         self.unfollow(&room);
+        self.seats.reserve_exact(1);
         self.seats.push((room, cursor));
     }
 
@@ -58,9 +65,11 @@ impl Outbox {
 
     /// Moves the frames of this session alone to `out`; they go before those of rooms.
     pub fn take_own(&mut self, out: &mut Vec<Bytes>) -> usize {
-        out.extend(self.own.drain(..));
-        self.own.shrink_to(0);
-        std::mem::take(&mut self.own_bytes)
+        let Some(own) = self.own.take() else {
+            return 0;
+        };
+        out.extend(own.blocks);
+        own.bytes
     }
 
     /// Moves what a room has for this session to `out`.

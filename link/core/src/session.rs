@@ -16,10 +16,9 @@ use auth_core::policy::SdkPolicy;
 use bytes::Bytes;
 use proto::close::CloseCode;
 use proto::envelope::UplinkEntry;
-use proto::frame::{Close, Downlink, Hello, Join, Joined, Login, Report, Uplink};
+use proto::frame::{Close, Downlink, Join, Joined, Login, Report, Uplink};
 use proto::id::{AppId, RoomId, SessionId, ViewerId};
 use proto::item::Role;
-use proto::policy::SdkAct;
 use proto::suite::Suite;
 use proto::time::Mono;
 
@@ -32,6 +31,10 @@ use open::Open;
 ///
 /// A client that reads its acks stops long before; one that does not is a flood.
 pub const FLOOD_FRAMES_MAX: u32 = 200;
+
+/// Bytes that count as one frame: a longer frame counts as several, so that the rate of frames
+/// bounds the bytes too. A comment of the longest text is one.
+pub const FRAME_BYTES: usize = 4 * 1024;
 
 /// What a session is held to; the same for all sessions of a listener.
 #[derive(Clone, Debug)]
@@ -69,6 +72,18 @@ pub struct Grant {
     pub confirm: Option<[u8; 32]>,
     /// For the next login; empty if there is no key for it.
     pub resume_ticket: String,
+}
+
+impl Grant {
+    fn member(&self, session: SessionId) -> Member {
+        Member {
+            session,
+            app: self.app,
+            viewer: self.viewer.clone(),
+            role: self.role,
+            may_send: self.may_send,
+        }
+    }
 }
 
 /// Why a credential was not taken.
@@ -127,8 +142,10 @@ pub struct Claim {
     pub hello: Bytes,
     /// The frame of Welcome.
     pub welcome: Bytes,
-    /// The login. Empty joins, if it is a refresh.
+    /// The login, without its joins.
     pub login: Login,
+    /// Where it wants to go; nowhere, if it is a refresh.
+    pub rooms: Vec<RoomId>,
     /// Whether a running session asks for more life.
     pub refresh: bool,
 }
@@ -140,19 +157,19 @@ pub struct Session {
     limits: Arc<Limits>,
     /// What protects the connection.
     suite: Suite,
-    outputs: VecDeque<Output>,
+    outputs: Outputs,
     phase: Phase,
-    /// When the connection was accepted.
-    started: Mono,
     heard: Mono,
 }
 
+/// Where the conversation is. What each phase knows is apart, so that a session takes no more
+/// memory than its own needs.
 #[derive(Debug)]
 enum Phase {
     /// Nothing was said yet.
-    Hello { since: Mono, sdks: Option<Arc<SdkPolicy>> },
+    Hello(Box<login::Greeting>),
     /// Welcome was said.
-    Login { since: Mono, hello: Bytes, welcome: Bytes },
+    Login(Box<login::Welcomed>),
     /// A credential is being verified, or rooms are being entered.
     Entering(Box<login::Entering>),
     /// Logged in.
@@ -161,23 +178,34 @@ enum Phase {
     Closed,
 }
 
+/// What is to be done. It takes no memory while that is nothing.
+#[derive(Debug, Default)]
+struct Outputs(Option<Box<VecDeque<Output>>>);
+
+impl Outputs {
+    fn push(&mut self, output: Output) {
+        self.0.get_or_insert_default().push_back(output);
+    }
+
+    fn pop(&mut self) -> Option<Output> {
+        let output = self.0.as_mut()?.pop_front();
+        if output.is_none() {
+            self.0 = None;
+        }
+        output
+    }
+}
+
 impl Session {
     /// A session whose connection was accepted at `started` and is protected by `suite`.
     #[must_use]
-    pub const fn new(
-        id: SessionId,
-        limits: Arc<Limits>,
-        suite: Suite,
-        started: Mono,
-        now: Mono,
-    ) -> Self {
+    pub fn new(id: SessionId, limits: Arc<Limits>, suite: Suite, started: Mono, now: Mono) -> Self {
         Self {
             id,
             limits,
             suite,
-            outputs: VecDeque::new(),
-            phase: Phase::Hello { since: now, sdks: None },
-            started,
+            outputs: Outputs::default(),
+            phase: Phase::Hello(Box::new(login::Greeting { started, since: now, sdks: None })),
             heard: now,
         }
     }
@@ -186,8 +214,8 @@ impl Session {
     /// served.
     #[must_use]
     pub fn held_to(mut self, sdks: Arc<SdkPolicy>) -> Self {
-        if let Phase::Hello { sdks: held_to, .. } = &mut self.phase {
-            *held_to = Some(sdks);
+        if let Phase::Hello(greeting) = &mut self.phase {
+            greeting.sdks = Some(sdks);
         }
         self
     }
@@ -212,7 +240,7 @@ impl Session {
             return;
         }
         match &self.phase {
-            Phase::Hello { .. } | Phase::Login { .. } | Phase::Entering(_) => {
+            Phase::Hello(_) | Phase::Login(_) | Phase::Entering(_) => {
                 self.refuse(CloseCode::LoginTimeout, 0, now);
             }
             Phase::Open(open) => {
@@ -226,22 +254,17 @@ impl Session {
 
     /// The next thing to do.
     pub fn poll(&mut self) -> Option<Output> {
-        let output = self.outputs.pop_front();
-        if self.outputs.is_empty() {
-            self.outputs.shrink_to(0);
-        }
-        output
+        self.outputs.pop()
     }
 
     /// When [`Session::tick`] must be called at the latest.
     #[must_use]
     pub fn deadline(&self) -> Option<Mono> {
-        let login_over = self.started + self.limits.login;
+        let Limits { login, phase, .. } = *self.limits;
         match &self.phase {
-            Phase::Hello { since, .. } | Phase::Login { since, .. } => {
-                Some(login_over.min(*since + self.limits.phase))
-            }
-            Phase::Entering(_) => Some(login_over),
+            Phase::Hello(it) => Some((it.started + login).min(it.since + phase)),
+            Phase::Login(it) => Some((it.started + login).min(it.since + phase)),
+            Phase::Entering(it) => Some(it.started + login),
             Phase::Open(open) => Some(open.expires.min(self.heard + self.limits.silence)),
             Phase::Closed => None,
         }
@@ -268,18 +291,11 @@ impl Session {
     /// What rooms know of it, from the grant on.
     #[must_use]
     pub fn member(&self) -> Option<Member> {
-        let grant = match &self.phase {
-            Phase::Entering(entering) => entering.grant()?,
-            Phase::Open(open) => &open.grant,
-            Phase::Hello { .. } | Phase::Login { .. } | Phase::Closed => return None,
-        };
-        Some(Member {
-            session: self.id,
-            app: grant.app,
-            viewer: grant.viewer.clone(),
-            role: grant.role,
-            may_send: grant.may_send,
-        })
+        match &self.phase {
+            Phase::Entering(entering) => Some(entering.grant()?.member(self.id)),
+            Phase::Open(open) => Some(open.member.clone()),
+            Phase::Hello(_) | Phase::Login(_) | Phase::Closed => None,
+        }
     }
 
     fn frame(&mut self, frame: &Bytes, now: Now) {
@@ -292,22 +308,10 @@ impl Session {
         };
         self.heard = now.mono;
         match (&self.phase, uplink) {
-            (Phase::Open(_), uplink) => self.open_frame(uplink, now),
-            (Phase::Hello { .. }, Uplink::Hello(hello)) => self.hello(&hello, frame, now),
-            (Phase::Login { .. }, Uplink::Login(login)) => self.login(login),
+            (Phase::Open(_), uplink) => self.open_frame(uplink, frame.len(), now),
+            (Phase::Hello(_), Uplink::Hello(hello)) => self.hello(&hello, frame, now),
+            (Phase::Login(_), Uplink::Login(login)) => self.login(login),
             _ => self.close(CloseCode::Unexpected),
-        }
-    }
-
-    /// What happens to the client for its SDK's version.
-    fn sdk_act(&self, hello: &Hello) -> SdkAct {
-        match &self.phase {
-            Phase::Hello { sdks: Some(sdks), .. } => sdks.act(&hello.sdk, &hello.sdk_version),
-            Phase::Hello { sdks: None, .. }
-            | Phase::Login { .. }
-            | Phase::Entering(_)
-            | Phase::Open(_)
-            | Phase::Closed => SdkAct::Allow,
         }
     }
 
@@ -326,16 +330,16 @@ impl Session {
             return;
         }
         let code = close.code;
-        self.outputs.push_back(Output::Send(Downlink::Close(close)));
-        self.outputs.push_back(Output::Close(code));
+        self.outputs.push(Output::Send(Downlink::Close(close)));
+        self.outputs.push(Output::Close(code));
         self.phase = Phase::Closed;
     }
 
     /// Ends a login.
     fn refuse(&mut self, code: CloseCode, retry_after_ms: u32, now: Now) {
         let refused = login::refused(Denial { code, retry_after_ms }, now);
-        self.outputs.push_back(Output::Send(refused));
-        self.outputs.push_back(Output::Close(code));
+        self.outputs.push(Output::Send(refused));
+        self.outputs.push(Output::Close(code));
         self.phase = Phase::Closed;
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
+use auth_core::policy::SdkPolicy;
 use bytes::Bytes;
 use proto::close::CloseCode;
 use proto::envelope::Act;
@@ -12,7 +14,7 @@ use proto::frame::{
 };
 use proto::limits::ROOMS_PER_SESSION_MAX;
 use proto::policy::SdkAct;
-use proto::time::millis;
+use proto::time::{Mono, millis};
 
 use super::open::Open;
 use super::{Claim, Denial, Grant, Output, Phase, Session};
@@ -21,9 +23,31 @@ use crate::Now;
 /// Versions spoken here.
 const PROTO_VERSIONS: RangeInclusive<u16> = PROTO_VERSION..=PROTO_VERSION;
 
+/// Before Hello.
+#[derive(Debug)]
+pub(super) struct Greeting {
+    /// When the connection was accepted.
+    pub(super) started: Mono,
+    /// When the handshake was over.
+    pub(super) since: Mono,
+    /// What is asked of SDKs; nothing, if it is none.
+    pub(super) sdks: Option<Arc<SdkPolicy>>,
+}
+
+/// Before Login.
+#[derive(Debug)]
+pub(super) struct Welcomed {
+    pub(super) started: Mono,
+    /// When Hello came.
+    pub(super) since: Mono,
+    hello: Bytes,
+    welcome: Bytes,
+}
+
 /// A login on its way.
 #[derive(Debug)]
 pub(super) struct Entering {
+    pub(super) started: Mono,
     joins: VecDeque<Join>,
     grant: Option<Grant>,
     answers: Vec<Joined>,
@@ -37,7 +61,11 @@ impl Entering {
 
 impl Session {
     pub(super) fn hello(&mut self, hello: &Hello, frame: &Bytes, now: Now) {
-        let act = self.sdk_act(hello);
+        let Phase::Hello(greeting) = &self.phase else {
+            return;
+        };
+        let (started, sdks) = (greeting.started, greeting.sdks.as_ref());
+        let act = sdks.map_or(SdkAct::Allow, |it| it.act(&hello.sdk, &hello.sdk_version));
         if act == SdkAct::Refuse {
             self.refuse(CloseCode::UpgradeRequired, 0, now);
             return;
@@ -60,9 +88,10 @@ impl Session {
             server_ms: now.wall,
             nonce: hello.nonce,
         });
-        self.phase =
-            Phase::Login { since: now.mono, hello: frame.clone(), welcome: welcome.encode() };
-        self.outputs.push_back(Output::Send(welcome));
+        let (hello, welcome_frame) = (frame.clone(), welcome.encode());
+        let welcomed = Welcomed { started, since: now.mono, hello, welcome: welcome_frame };
+        self.phase = Phase::Login(Box::new(welcomed));
+        self.outputs.push(Output::Send(welcome));
     }
 
     pub(super) fn login(&mut self, mut login: Login) {
@@ -70,13 +99,16 @@ impl Session {
             self.close(CloseCode::BadFrame);
             return;
         }
-        let joins = std::mem::take(&mut login.joins).into();
-        let entering = Entering { joins, grant: None, answers: Vec::new() };
-        let entering = Phase::Entering(Box::new(entering));
-        if let Phase::Login { hello, welcome, .. } = std::mem::replace(&mut self.phase, entering) {
-            let claim = Claim { hello, welcome, login, refresh: false };
-            self.outputs.push_back(Output::Verify(Box::new(claim)));
-        }
+        let joins = std::mem::take(&mut login.joins);
+        let rooms = joins.iter().map(|it| it.room.clone()).collect();
+        let Phase::Login(welcomed) = std::mem::replace(&mut self.phase, Phase::Closed) else {
+            return;
+        };
+        let Welcomed { started, hello, welcome, .. } = *welcomed;
+        let entering = Entering { started, joins: joins.into(), grant: None, answers: Vec::new() };
+        self.phase = Phase::Entering(Box::new(entering));
+        let claim = Claim { hello, welcome, login, rooms, refresh: false };
+        self.outputs.push(Output::Verify(Box::new(claim)));
     }
 
     pub(super) fn granted(&mut self, grant: Grant, now: Now) {
@@ -86,7 +118,7 @@ impl Session {
                 self.enter_next(now);
             }
             Phase::Open(_) => self.refreshed(grant, now),
-            Phase::Hello { .. } | Phase::Login { .. } | Phase::Closed => {}
+            Phase::Hello(_) | Phase::Login(_) | Phase::Closed => {}
         }
     }
 
@@ -95,10 +127,10 @@ impl Session {
             Phase::Entering(_) => self.refuse(denial.code, denial.retry_after_ms, now),
             // What may go better later costs nobody a session that still lives.
             Phase::Open(_) if denial.code.comes_back() => {
-                self.outputs.push_back(Output::Send(refused(denial, now)));
+                self.outputs.push(Output::Send(refused(denial, now)));
             }
             Phase::Open(_) => self.close(denial.code),
-            Phase::Hello { .. } | Phase::Login { .. } | Phase::Closed => {}
+            Phase::Hello(_) | Phase::Login(_) | Phase::Closed => {}
         }
     }
 
@@ -109,7 +141,7 @@ impl Session {
                 self.enter_next(now);
             }
             Phase::Open(_) => self.joined_later(joined, now),
-            Phase::Hello { .. } | Phase::Login { .. } | Phase::Closed => {}
+            Phase::Hello(_) | Phase::Login(_) | Phase::Closed => {}
         }
     }
 
@@ -123,7 +155,7 @@ impl Session {
         };
         while let Some(join) = entering.joins.pop_front() {
             if grant.rooms.contains(&join.room) {
-                self.outputs.push_back(Output::Join(join));
+                self.outputs.push(Output::Join(join));
                 return;
             }
             entering.answers.push(not_allowed(join));
@@ -135,24 +167,24 @@ impl Session {
     }
 
     fn begin(&mut self, grant: Grant, rooms: Vec<Joined>, now: Now) {
-        let mut open = Open::new(grant, &self.limits, now);
+        let mut open = Open::new(self.id, &grant, &self.limits, now);
         let login_ok = LoginOk {
             session: self.id,
-            role: open.grant.role,
-            confirm: open.grant.confirm,
-            expires: open.expires_at,
-            resume_ticket: std::mem::take(&mut open.grant.resume_ticket),
+            role: grant.role,
+            confirm: grant.confirm,
+            expires: now.wall + grant.life,
+            resume_ticket: grant.resume_ticket,
             rooms: Vec::new(),
         };
         let entered = rooms.iter().filter(|it| matches!(it.outcome, JoinOutcome::In { .. }));
         for joined in entered {
             if open.enter(&joined.room, now) {
-                let entry = open.entry(self.id, &joined.room, Act::Join { age_ms: 0 }, now);
-                self.outputs.push_back(Output::Publish(entry));
+                let entry = open.entry(&joined.room, Act::Join { age_ms: 0 }, now);
+                self.outputs.push(Output::Publish(entry));
             }
         }
         self.phase = Phase::Open(Box::new(open));
-        self.outputs.push_back(Output::Send(Downlink::LoginOk(LoginOk { rooms, ..login_ok })));
+        self.outputs.push(Output::Send(Downlink::LoginOk(LoginOk { rooms, ..login_ok })));
     }
 }
 

@@ -9,23 +9,23 @@ use proto::frame::{
 };
 use proto::id::{Cid, RoomId, SessionId};
 use proto::limits::TEXT_BYTES_MAX;
-use proto::time::{Mono, Wall, millis};
+use proto::time::{Mono, millis};
 use proto::verdict::{Reason, Verdict};
 
 use super::login::not_allowed;
-use super::{Claim, FLOOD_FRAMES_MAX, Grant, Limits, Output, Phase, Session};
+use super::{Claim, FLOOD_FRAMES_MAX, FRAME_BYTES, Grant, Limits, Output, Phase, Session};
 use crate::Now;
 use crate::bucket::Bucket;
+use crate::hub::Member;
 use crate::quality::REPORT_GAP_MIN;
 
 /// What a logged-in session knows.
 #[derive(Debug)]
 pub(super) struct Open {
-    pub(super) grant: Grant,
+    pub(super) member: Member,
     pub(super) expires: Mono,
-    pub(super) expires_at: Wall,
-    /// Where it is, and since when.
-    rooms: Vec<(RoomId, Mono)>,
+    /// Where the viewer may be, and since when the session is there.
+    rooms: Box<[Place]>,
     frames: Bucket,
     /// Frames over the rate since the last one within it.
     flood: u32,
@@ -33,58 +33,63 @@ pub(super) struct Open {
     report_from: Mono,
 }
 
+#[derive(Debug)]
+struct Place {
+    room: RoomId,
+    since: Option<Mono>,
+}
+
 impl Open {
-    pub(super) fn new(grant: Grant, limits: &Limits, now: Now) -> Self {
+    pub(super) fn new(session: SessionId, grant: &Grant, limits: &Limits, now: Now) -> Self {
+        let place = |room: &RoomId| Place { room: room.clone(), since: None };
         Self {
+            member: grant.member(session),
             expires: now.mono + grant.life,
-            expires_at: now.wall + grant.life,
+            rooms: grant.rooms.iter().map(place).collect(),
             frames: Bucket::new(limits.frames),
-            rooms: Vec::new(),
             flood: 0,
             report_from: now.mono,
-            grant,
         }
     }
 
     /// Notes that the session is in a room; says whether it was not before.
     pub(super) fn enter(&mut self, room: &RoomId, now: Now) -> bool {
-        let new = !self.is_in(room);
-        if new {
-            self.rooms.push((room.clone(), now.mono));
-        }
-        new
+        let place = self.rooms.iter_mut().find(|it| it.room == *room);
+        place.is_some_and(|it| it.since.replace(it.since.unwrap_or(now.mono)).is_none())
     }
 
     fn is_in(&self, room: &RoomId) -> bool {
-        self.rooms.iter().any(|it| it.0 == *room)
+        self.rooms.iter().any(|it| it.room == *room && it.since.is_some())
     }
 
-    pub(super) fn entry(
-        &self,
-        session: SessionId,
-        room: &RoomId,
-        act: Act,
-        now: Now,
-    ) -> UplinkEntry {
-        UplinkEntry {
-            session,
-            app: self.grant.app,
-            room: room.clone(),
-            viewer: self.grant.viewer.clone(),
-            role: self.grant.role,
-            may_send: self.grant.may_send,
-            at: now.wall,
-            act,
-        }
+    /// Takes another grant in the place of the first; gives the rooms that the session is in no
+    /// more.
+    fn renew(&mut self, grant: &Grant, now: Now) -> Vec<RoomId> {
+        let place = |room: &RoomId| {
+            let held = self.rooms.iter().find(|it| it.room == *room);
+            Place { room: room.clone(), since: held.and_then(|it| it.since) }
+        };
+        let rooms = grant.rooms.iter().map(place).collect();
+        let before = std::mem::replace(&mut self.rooms, rooms).into_iter();
+        self.member = grant.member(self.member.session);
+        self.expires = now.mono + grant.life;
+        let gone = before.filter(|it| it.since.is_some() && !grant.rooms.contains(&it.room));
+        gone.map(|it| it.room).collect()
+    }
+
+    pub(super) fn entry(&self, room: &RoomId, act: Act, now: Now) -> UplinkEntry {
+        let Member { session, app, viewer, role, may_send } = self.member.clone();
+        UplinkEntry { session, app, room: room.clone(), viewer, role, may_send, at: now.wall, act }
     }
 }
 
 impl Session {
-    pub(super) fn open_frame(&mut self, uplink: Uplink, now: Now) {
+    pub(super) fn open_frame(&mut self, uplink: Uplink, bytes: usize, now: Now) {
         let Phase::Open(open) = &mut self.phase else {
             return;
         };
-        if let Err(wait) = open.frames.take(now.mono) {
+        let count = u32::try_from(bytes.div_ceil(FRAME_BYTES)).unwrap_or(u32::MAX);
+        if let Err(wait) = open.frames.take_many(count, now.mono) {
             open.flood += 1;
             if open.flood > FLOOD_FRAMES_MAX {
                 self.close(CloseCode::RateLimited);
@@ -103,12 +108,12 @@ impl Session {
             Uplink::Report(report) => {
                 if now.mono >= open.report_from {
                     open.report_from = now.mono + REPORT_GAP_MIN;
-                    self.outputs.push_back(Output::Report(report));
+                    self.outputs.push(Output::Report(report));
                 }
             }
             Uplink::Ping { nonce } => {
                 let pong = Downlink::Pong { nonce, server_ms: now.wall };
-                self.outputs.push_back(Output::Send(pong));
+                self.outputs.push(Output::Send(pong));
             }
             Uplink::Hello(_) | Uplink::Login(_) => self.close(CloseCode::Unexpected),
         }
@@ -124,7 +129,7 @@ impl Session {
             Uplink::Join(join) => {
                 let outcome = JoinOutcome::Refused { code: CloseCode::RateLimited, retry_after_ms };
                 let joined = Joined { room: join.room, outcome };
-                self.outputs.push_back(Output::Send(Downlink::Joined(joined)));
+                self.outputs.push(Output::Send(Downlink::Joined(joined)));
             }
             Uplink::Leave { room } => self.leave(room),
             Uplink::Like { .. }
@@ -140,7 +145,7 @@ impl Session {
         let Phase::Open(open) = &self.phase else {
             return;
         };
-        if !open.grant.may_send {
+        if !open.member.may_send {
             self.drop_comment(comment.cid, Reason::ReadOnly, 0);
             return;
         }
@@ -153,17 +158,17 @@ impl Session {
             return;
         }
         let Comment { cid, room, text, style, media_ms } = comment;
-        let entry = open.entry(self.id, &room, Act::Comment { cid, text, style, media_ms }, now);
-        self.outputs.push_back(Output::Publish(entry));
+        let entry = open.entry(&room, Act::Comment { cid, text, style, media_ms }, now);
+        self.outputs.push(Output::Publish(entry));
     }
 
     fn like(&mut self, room: &RoomId, count: u32, now: Now) {
         let Phase::Open(open) = &self.phase else {
             return;
         };
-        if open.grant.may_send && open.is_in(room) && count > 0 {
-            let entry = open.entry(self.id, room, Act::Like { count }, now);
-            self.outputs.push_back(Output::Publish(entry));
+        if open.member.may_send && open.is_in(room) && count > 0 {
+            let entry = open.entry(room, Act::Like { count }, now);
+            self.outputs.push(Output::Publish(entry));
         }
     }
 
@@ -171,12 +176,12 @@ impl Session {
         let Phase::Open(open) = &self.phase else {
             return;
         };
-        let output = if open.grant.rooms.contains(&join.room) {
+        let output = if open.rooms.iter().any(|it| it.room == join.room) {
             Output::Join(join)
         } else {
             Output::Send(Downlink::Joined(not_allowed(join)))
         };
-        self.outputs.push_back(output);
+        self.outputs.push(output);
     }
 
     /// The answer to a join after the login.
@@ -185,19 +190,20 @@ impl Session {
             return;
         };
         if matches!(joined.outcome, JoinOutcome::In { .. }) && open.enter(&joined.room, now) {
-            let entry = open.entry(self.id, &joined.room, Act::Join { age_ms: 0 }, now);
-            self.outputs.push_back(Output::Publish(entry));
+            let entry = open.entry(&joined.room, Act::Join { age_ms: 0 }, now);
+            self.outputs.push(Output::Publish(entry));
         }
-        self.outputs.push_back(Output::Send(Downlink::Joined(joined)));
+        self.outputs.push(Output::Send(Downlink::Joined(joined)));
     }
 
     fn leave(&mut self, room: RoomId) {
         let Phase::Open(open) = &mut self.phase else {
             return;
         };
-        if let Some(index) = open.rooms.iter().position(|it| it.0 == room) {
-            open.rooms.remove(index);
-            self.outputs.push_back(Output::Leave(room));
+        let place = open.rooms.iter_mut().find(|it| it.room == room && it.since.is_some());
+        if let Some(place) = place {
+            place.since = None;
+            self.outputs.push(Output::Leave(room));
         }
     }
 
@@ -209,45 +215,43 @@ impl Session {
             joins: Vec::new(),
         };
         let (hello, welcome) = Default::default();
-        let claim = Claim { hello, welcome, login, refresh: true };
-        self.outputs.push_back(Output::Verify(Box::new(claim)));
+        let claim = Claim { hello, welcome, login, rooms: Vec::new(), refresh: true };
+        self.outputs.push(Output::Verify(Box::new(claim)));
     }
 
     /// A new token was good: the session lives on with what it says, and a new LoginOk tells so.
     /// So do joins, with their age: who remembers for the life of a session where it is, may go on
     /// doing so.
-    pub(super) fn refreshed(&mut self, mut grant: Grant, now: Now) {
+    pub(super) fn refreshed(&mut self, grant: Grant, now: Now) {
         let Phase::Open(open) = &mut self.phase else {
             return;
         };
-        if (grant.app, &grant.viewer) != (open.grant.app, &open.grant.viewer) {
+        if (grant.app, &grant.viewer) != (open.member.app, &open.member.viewer) {
             self.close(CloseCode::TokenInvalid);
             return;
         }
-        let resume_ticket = std::mem::take(&mut grant.resume_ticket);
-        let gone = open.rooms.extract_if(.., |it| !grant.rooms.contains(&it.0));
-        self.outputs.extend(gone.map(|it| Output::Leave(it.0)));
-        open.expires = now.mono + grant.life;
-        open.expires_at = now.wall + grant.life;
-        open.grant = grant;
+        for room in open.renew(&grant, now) {
+            self.outputs.push(Output::Leave(room));
+        }
         let login_ok = LoginOk {
             session: self.id,
-            role: open.grant.role,
+            role: grant.role,
             confirm: None,
             rooms: Vec::new(),
-            expires: open.expires_at,
-            resume_ticket,
+            expires: now.wall + grant.life,
+            resume_ticket: grant.resume_ticket,
         };
-        self.outputs.push_back(Output::Send(Downlink::LoginOk(login_ok)));
-        for (room, since) in &open.rooms {
-            let age_ms = u32::try_from(millis(now.mono.since(*since))).unwrap_or(u32::MAX);
-            let entry = open.entry(self.id, room, Act::Join { age_ms }, now);
-            self.outputs.push_back(Output::Publish(entry));
+        self.outputs.push(Output::Send(Downlink::LoginOk(login_ok)));
+        for Place { room, since } in &open.rooms {
+            let Some(since) = *since else { continue };
+            let age_ms = u32::try_from(millis(now.mono.since(since))).unwrap_or(u32::MAX);
+            let entry = open.entry(room, Act::Join { age_ms }, now);
+            self.outputs.push(Output::Publish(entry));
         }
     }
 
     fn drop_comment(&mut self, cid: Cid, reason: Reason, retry_after_ms: u32) {
         let outcome = Outcome::Verdict(Verdict::Drop { reason, retry_after_ms });
-        self.outputs.push_back(Output::Send(Downlink::Ack(Ack { cid, outcome })));
+        self.outputs.push(Output::Send(Downlink::Ack(Ack { cid, outcome })));
     }
 }

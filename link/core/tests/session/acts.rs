@@ -1,6 +1,6 @@
 //! What a logged-in session says and where it is.
 
-use link_core::session::{Grant, Input, Output, Session};
+use link_core::session::{FRAME_BYTES, Grant, Input, Output, Session};
 use proto::close::CloseCode;
 use proto::envelope::{Act, UplinkEntry};
 use proto::frame::{Ack, Comment, Downlink, JoinOutcome, Outcome, Uplink};
@@ -63,6 +63,22 @@ fn more_than_the_rate_is_answered_and_a_flood_is_closed() {
     }
     let closed = std::iter::from_fn(|| session.poll()).last();
     assert_eq!(closed, Some(Output::Close(CloseCode::RateLimited)));
+}
+
+#[test]
+fn a_long_frame_counts_as_several() {
+    let mut session = open();
+    let Uplink::Comment(mut padded) = comment(1, "r") else { panic!() };
+    padded.text = "x".repeat(4 * FRAME_BYTES);
+    let padded = Uplink::Comment(padded);
+
+    for _ in 0..8 {
+        session.handle(frame(&padded), at(1000));
+        assert_eq!(dropped(&mut session).1, Reason::TooLong, "five of forty frames");
+    }
+    session.handle(frame(&padded), at(1000));
+
+    assert_eq!(dropped(&mut session), (Cid(1), Reason::RateLimited, 250));
 }
 
 #[test]

@@ -1,0 +1,105 @@
+//! Who is let in, who is counted, and which comments are kept.
+
+use proto::control::RoomSettings;
+
+use super::*;
+
+#[test]
+fn one_viewer_with_two_sessions_is_one_of_the_people() {
+    let mut hub = hub();
+    hub.join(&member(1, "a"), &room("r")).unwrap();
+    hub.join(&member(2, "a"), &room("r")).unwrap();
+    hub.join(&member(3, "b"), &room("r")).unwrap();
+
+    assert_eq!((hub.people(&room("r")), hub.sessions(&room("r"))), (2, 3));
+
+    assert!(hub.leave(SessionId(1), &room("r")));
+    assert!(!hub.leave(SessionId(1), &room("r")));
+    assert_eq!((hub.people(&room("r")), hub.sessions(&room("r"))), (2, 2));
+}
+
+#[test]
+fn an_unknown_closed_or_foreign_room_is_refused() {
+    let mut hub = hub();
+    let closed = RoomFact { version: 2, open: false, ..fact("r") };
+
+    assert_eq!(hub.join(&member(1, "a"), &room("x")), Err(Refusal::NoRoom));
+    let foreigner = Member { app: AppId(2), ..member(1, "a") };
+    assert_eq!(hub.join(&foreigner, &room("r")), Err(Refusal::NoRoom));
+
+    hub.learn(&closed);
+    assert_eq!(hub.join(&member(1, "a"), &room("r")), Err(Refusal::NoRoom));
+
+    hub.learn(&fact("r"));
+    assert_eq!(hub.join(&member(1, "a"), &room("r")), Err(Refusal::NoRoom), "older fact");
+}
+
+#[test]
+fn guests_stay_out_where_they_are_not_wanted() {
+    let mut hub = hub();
+    let guest = Member { role: Role::Guest, ..member(1, "g") };
+    let mut private = fact("r");
+    private.version = 2;
+    private.settings.guests = false;
+
+    assert_eq!(hub.join(&guest, &room("r")), Ok(Joined::Entered));
+    hub.depart(SessionId(1));
+    hub.learn(&private);
+
+    assert_eq!(hub.join(&guest, &room("r")), Err(Refusal::NoGuests));
+    assert_eq!(hub.join(&member(2, "a"), &room("r")), Ok(Joined::Entered));
+}
+
+#[test]
+fn a_share_of_the_comments_is_kept_and_all_are_counted() {
+    let mut hub = hub();
+    hub.join(&member(1, "a"), &room("r")).unwrap();
+    hub.keep(&room("r"), 250);
+
+    let kept = (0..4000).filter(|&cid| hub.offer(&room("r"), SessionId(1), cid)).count();
+
+    assert!((800..1200).contains(&kept), "{kept} of 4000");
+    assert_eq!(hub.gauges()[0].offered, 4000);
+    assert_eq!(hub.gauges()[0].offered, 0);
+}
+
+#[test]
+fn known_rooms_are_bounded_and_closed_ones_give_way() {
+    let mut hub = Hub::new(1);
+    assert!(hub.learn(&fact("a")));
+    assert!(!hub.learn(&fact("b")));
+
+    hub.learn(&RoomFact { version: 2, open: false, ..fact("a") });
+
+    assert!(hub.learn(&fact("b")));
+}
+
+fn hub() -> Hub {
+    let mut hub = Hub::new(10);
+    hub.learn(&fact("r"));
+    hub
+}
+
+fn fact(name: &str) -> RoomFact {
+    RoomFact {
+        app: AppId(1),
+        room: room(name),
+        version: 1,
+        open: true,
+        settings: RoomSettings::default(),
+    }
+}
+
+fn member(session: u64, viewer: &str) -> Member {
+    Member {
+        session: SessionId(session),
+        app: AppId(1),
+        viewer: ViewerId::parse(viewer).unwrap(),
+        role: Role::Viewer,
+        may_send: true,
+    }
+}
+
+fn room(name: &str) -> RoomId {
+    RoomId::parse(name).unwrap()
+}
