@@ -4,7 +4,7 @@ use bytes::Bytes;
 use proto::frame::{Downlink, Place, Resumed};
 use proto::id::Seq;
 
-use crate::ring::{Cursor, Reading, Ring};
+use crate::ring::{Cursor, Known, Reading, Ring};
 
 /// How a session goes on in a room.
 #[derive(Clone, Debug)]
@@ -54,8 +54,9 @@ fn recover(ring: &Ring, place: Place, reading: Reading) -> Plan {
         }
         start.get_or_insert(position);
         if first <= place {
-            known = Some(place);
-            items = items.saturating_add(items_after(frame, place));
+            let batch = Batched::of(frame, place);
+            known = Some(Known { place, plain: batch.plain_before });
+            items = items.saturating_add(batch.after);
         } else {
             items = items.saturating_add(count);
         }
@@ -67,24 +68,52 @@ fn recover(ring: &Ring, place: Place, reading: Reading) -> Plan {
     Plan { resumed: Resumed::Recovered { items }, cursor }
 }
 
-/// The frame of a batch without the items up to `place`; none if it holds none of those.
-pub(crate) fn trimmed(frame: &[u8], place: Place) -> Option<Bytes> {
-    let Ok(Downlink::Batch(mut batch)) = Downlink::decode(frame) else {
-        return None;
-    };
-    if batch.gen_no != place.gen_no {
-        return None;
-    }
-    batch.items.retain(|it| it.seq > place.seq);
-    Some(Downlink::Batch(batch).encode())
+/// What is left of a batch for a session that knows its first items.
+#[derive(Debug)]
+pub(crate) enum Trimmed {
+    /// All of it.
+    Whole,
+    /// A frame with the rest.
+    Rest(Bytes),
+    /// The session knows all of it.
+    Nothing,
 }
 
-fn items_after(frame: &[u8], place: Place) -> u32 {
-    let Ok(Downlink::Batch(batch)) = Downlink::decode(frame) else {
-        return 0;
+/// The frame of a batch without the items up to `place`.
+pub(crate) fn trimmed(frame: &[u8], place: Place) -> Trimmed {
+    let Ok(Downlink::Batch(mut batch)) = Downlink::decode(frame) else {
+        return Trimmed::Whole;
     };
-    let after = batch.items.iter().filter(|it| it.seq > place.seq).count();
-    u32::try_from(after).unwrap_or(u32::MAX)
+    let before = batch.items.len();
+    batch.items.retain(|it| batch.gen_no != place.gen_no || it.seq > place.seq);
+    match batch.items.len() {
+        0 => Trimmed::Nothing,
+        after if after == before => Trimmed::Whole,
+        _ => Trimmed::Rest(Downlink::Batch(batch).encode()),
+    }
+}
+
+/// How a batch lies around a place that is in it.
+#[derive(Debug, Default)]
+struct Batched {
+    /// Items up to the place that are not protected.
+    plain_before: u32,
+    /// Items after it.
+    after: u32,
+}
+
+impl Batched {
+    fn of(frame: &[u8], place: Place) -> Self {
+        let mut batched = Self::default();
+        if let Ok(Downlink::Batch(batch)) = Downlink::decode(frame) {
+            for it in &batch.items {
+                batched.after += u32::from(it.seq > place.seq);
+                let is_plain = it.seq <= place.seq && !it.item.lane.is_protected();
+                batched.plain_before += u32::from(is_plain);
+            }
+        }
+        batched
+    }
 }
 
 const fn after(place: Place) -> Place {

@@ -21,7 +21,7 @@ use crate::framing::Frames;
 use block::{AUDIENCES, Audience, Block, ByAudience};
 
 pub use block::{Reading, Wake};
-pub(crate) use take::Allowance;
+pub(crate) use take::{Allowance, Known};
 pub use take::{Cursor, Slow, Taken};
 
 /// How much a ring keeps.

@@ -5,7 +5,7 @@ use proto::frame::{Downlink, Place};
 
 use super::{AUDIENCES, Audience, Block, ByAudience, Reading, Ring};
 use crate::framing::Framing;
-use crate::resume;
+use crate::resume::{self, Trimmed};
 
 /// A session's place in a ring.
 #[derive(Clone, Debug)]
@@ -15,11 +15,28 @@ pub struct Cursor {
     reading: Reading,
     /// Unprotected items before `next`.
     plain_before: ByAudience,
-    /// Blocks before this position are read as if the room had been cold: a returning session
-    /// gets all it missed.
-    replay_until: u64,
+    /// What a returning session missed; none once it is read.
+    replay: Option<Box<Replay>>,
+}
+
+/// Blocks that are read as if the room had been cold: a returning session gets all it missed.
+#[derive(Clone, Debug)]
+struct Replay {
+    /// Position behind the last of them.
+    until: u64,
+    /// Unprotected items before `until`.
+    plain_before: ByAudience,
     /// Items of the first block up to this place are known to the session.
     known: Option<Place>,
+}
+
+/// Items of a block that a returning session knows already.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known {
+    /// The last of them.
+    pub(crate) place: Place,
+    /// How many of them are not protected.
+    pub(crate) plain: u32,
 }
 
 /// How much one reading brought.
@@ -52,18 +69,25 @@ impl Ring {
     /// A cursor behind the newest block.
     #[must_use]
     pub const fn cursor(&self, reading: Reading) -> Cursor {
-        Cursor { next: self.next, reading, plain_before: self.plain, replay_until: 0, known: None }
+        Cursor { next: self.next, reading, plain_before: self.plain, replay: None }
     }
 
-    /// A cursor at the block with this position, from which everything is read again.
+    /// A cursor at the block with this position, from which everything is read again but what is
+    /// known of that block.
     pub(crate) fn cursor_at(
         &self,
         position: u64,
         reading: Reading,
-        known: Option<Place>,
+        known: Option<Known>,
     ) -> Cursor {
-        let plain_before = self.at(position).map_or(self.plain, |it| it.plain_before);
-        Cursor { next: position, reading, plain_before, replay_until: self.next, known }
+        let mut plain_before = self.plain;
+        if let Some(block) = self.at(position) {
+            plain_before = block.plain_before;
+            plain_before[block.audience as usize] += known.map_or(0, |it| it.plain.into());
+        }
+        let known = known.map(|it| it.place);
+        let replay = Replay { until: self.next, plain_before: self.plain, known };
+        Cursor { next: position, reading, plain_before, replay: Some(Box::new(replay)) }
     }
 
     /// The oldest position that is still here.
@@ -88,14 +112,16 @@ impl Ring {
                 taken.more = true;
                 break;
             }
-            if cursor.sees(block) {
-                let bytes = cursor.bytes_of(block, allowance.framing);
+            if cursor.sees(block)
+                && let Some(bytes) = cursor.bytes_of(block, allowance.framing)
+            {
                 taken.bytes += bytes.len();
                 out.push(bytes);
             }
             cursor.next = block.position + 1;
         }
         cursor.plain_before = self.at(cursor.next).map_or(self.plain, |it| it.plain_before);
+        cursor.replay.take_if(|it| cursor.next >= it.until);
         Ok(taken)
     }
 
@@ -128,20 +154,24 @@ impl Ring {
     ) -> Result<(), Slow> {
         for audience in ALL {
             let lost = self.kept_lost[audience as usize];
-            if cursor.reading.sees(audience) && lost > cursor.next {
+            if cursor.may_see(audience) && lost > cursor.next {
                 return Err(Slow);
             }
         }
         let plain_there = self.at(target).map_or(self.plain, |it| it.plain_before);
-        let skipped = cursor.plain_between(&plain_there);
-        let passed = |it: &&Block| (cursor.next..target).contains(&it.position);
-        for block in self.kept.iter().filter(passed).filter(|it| cursor.sees(it)) {
-            let bytes = block.frames.bytes(framing).clone();
-            taken.bytes += bytes.len();
-            out.push(bytes);
+        let skipped = cursor.plain_between(target, &plain_there);
+        let passed = |it: &&Block| (cursor.next..target).contains(&it.position) && cursor.sees(it);
+        let kept: Vec<&Block> = self.kept.iter().filter(passed).collect();
+        for block in kept {
+            if let Some(bytes) = cursor.bytes_of(block, framing) {
+                taken.bytes += bytes.len();
+                out.push(bytes);
+            }
         }
         cursor.next = target;
-        cursor.known = None;
+        if let Some(replay) = &mut cursor.replay {
+            replay.known = None;
+        }
         if skipped > 0 {
             let frame = Downlink::Skipped { room: self.room.clone(), items: skipped }.encode();
             let bytes = framing.wrap(&frame);
@@ -174,30 +204,53 @@ impl Cursor {
         self.reading
     }
 
-    const fn sees(&self, block: &Block) -> bool {
-        if block.position < self.replay_until {
-            matches!(block.audience, Audience::Push | Audience::Promoted)
+    fn sees(&self, block: &Block) -> bool {
+        if self.replay.as_ref().is_some_and(|it| block.position < it.until) {
+            is_missed(block.audience)
         } else {
             self.reading.sees(block.audience)
         }
     }
 
-    fn plain_between(&self, there: &ByAudience) -> u32 {
-        let replaying = self.next < self.replay_until;
-        let reading = if replaying { Reading::Promoted } else { self.reading };
-        let counted = ALL.into_iter().filter(|&it| reading.sees(it));
-        let items: u64 = counted
-            .map(|it| there[it as usize].saturating_sub(self.plain_before[it as usize]))
-            .sum();
+    /// Whether some block of this audience, behind the cursor, may be for the session.
+    fn may_see(&self, audience: Audience) -> bool {
+        self.reading.sees(audience) || self.replay.is_some() && is_missed(audience)
+    }
+
+    /// Unprotected items between the cursor and `target`, before which there are `there`.
+    fn plain_between(&self, target: u64, there: &ByAudience) -> u32 {
+        let items = match &self.replay {
+            None => between(&self.plain_before, there, |it| self.reading.sees(it)),
+            Some(replay) if target <= replay.until => between(&self.plain_before, there, is_missed),
+            Some(replay) => {
+                between(&self.plain_before, &replay.plain_before, is_missed)
+                    + between(&replay.plain_before, there, |it| self.reading.sees(it))
+            }
+        };
         u32::try_from(items).unwrap_or(u32::MAX)
     }
 
-    fn bytes_of(&mut self, block: &Block, framing: Framing) -> Bytes {
-        let known = if block.seqs.is_some() { self.known.take() } else { None };
-        let trimmed = known.and_then(|place| resume::trimmed(block.frames.frame(), place));
-        match trimmed {
-            Some(frame) => framing.wrap(&frame),
-            None => block.frames.bytes(framing).clone(),
+    /// What the session gets of a block; none if it knows all that is in it.
+    fn bytes_of(&mut self, block: &Block, framing: Framing) -> Option<Bytes> {
+        let replay = self.replay.as_mut().filter(|_| block.seqs.is_some());
+        match replay.and_then(|it| it.known.take()) {
+            Some(place) => match resume::trimmed(block.frames.frame(), place) {
+                Trimmed::Whole => Some(block.frames.bytes(framing).clone()),
+                Trimmed::Rest(frame) => Some(framing.wrap(&frame)),
+                Trimmed::Nothing => None,
+            },
+            None => Some(block.frames.bytes(framing).clone()),
         }
     }
+}
+
+/// Whether a session that was away missed such a block: all but what is there twice, and news,
+/// which the answer to its join tells.
+const fn is_missed(audience: Audience) -> bool {
+    matches!(audience, Audience::Push | Audience::Promoted)
+}
+
+fn between(before: &ByAudience, there: &ByAudience, counts: impl Fn(Audience) -> bool) -> u64 {
+    let counted = ALL.into_iter().filter(|&it| counts(it));
+    counted.map(|it| there[it as usize].saturating_sub(before[it as usize])).sum()
 }
