@@ -11,6 +11,7 @@ mod chance;
 mod chatserver;
 mod check;
 mod link;
+pub mod model;
 mod network;
 mod store;
 mod turn;
