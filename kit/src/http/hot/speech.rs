@@ -129,8 +129,11 @@ fn put_answer(hot: &dyn Hot, asked: &Asked<'_>, date: &Date, then: Then, out: &m
     if let Then::Close = then {
         out.extend_from_slice(b"connection: close\r\n");
     }
-    let date = &date.text;
-    write!(out, "content-length: {body_bytes}\r\ndate: {date}\r\n\r\n").expect("a Vec takes all");
+    out.extend_from_slice(b"content-length: ");
+    put_number(body_bytes, out);
+    for part in ["\r\ndate: ", &date.text, "\r\n\r\n"] {
+        out.extend_from_slice(part.as_bytes());
+    }
     // How long the body is stands before it.
     out[start..].rotate_left(body_bytes);
 }
@@ -141,6 +144,19 @@ fn put_heading(other: &Response<Vec<u8>>, out: &mut Vec<u8>) {
     let reason = status.canonical_reason().unwrap_or_default();
     write!(out, "HTTP/1.1 {} {reason}\r\n", status.as_str()).expect("a Vec takes all");
     put_fields(other.headers(), out);
+}
+
+/// Writes a number: for every answer, so without the machinery of formats.
+fn put_number(mut number: usize, out: &mut Vec<u8>) {
+    let start = out.len();
+    loop {
+        out.push(b"0123456789"[number % 10]);
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out[start..].reverse();
 }
 
 impl Date {

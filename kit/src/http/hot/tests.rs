@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 
 use axum::Router;
 use axum::http::StatusCode;
@@ -20,7 +21,7 @@ use super::super::Limits;
 use super::super::connection::{Answers, drive};
 use super::*;
 
-/// Says what it read of ten bytes at most.
+/// Says what it read of ten bytes at most, or whose connection it is; `panic` makes it panic.
 #[derive(Debug)]
 pub(in super::super) struct Reader(Heading);
 
@@ -29,72 +30,71 @@ const LAST: &str = "POST /echo HTTP/1.1\r\nconnection: close\r\ncontent-length: 
 /// What the router answers first makes the rest go the long way.
 const FIRST: &str = "POST /echo HTTP/1.1\r\ncontent-length: 5\r\n\r\nfirst";
 
-#[tokio::test]
-async fn what_is_plain_is_answered_the_same_on_both_ways() {
-    check("POST /hot HTTP/1.1\r\ncontent-length: 2\r\n\r\nab", &["hot: ab"]).await;
-    check("POST /hot HTTP/1.1\r\nhost: a\r\n\r\n", &["hot: "]).await;
-    check("\r\n\r\nPOST /hot HTTP/1.1\r\nCONTENT-length:  1  \r\n\r\na", &["hot: a"]).await;
-    check("POST /hot HTTP/1.1\r\nConnection: Keep-Alive\r\n\r\n", &["hot: "]).await;
-    check("POST /hot HTTP/1.1\ncontent-length: 1\n\na", &["hot: a"]).await;
-    check("POST /hot HTTP/1.1\r\ncontent-length: 010\r\n\r\n0123456789", &["hot: 0123456789"])
-        .await;
-    check(&"POST /hot HTTP/1.1\r\ncontent-length: 1\r\n\r\na".repeat(9), &["hot: a"; 9]).await;
+#[test]
+fn what_is_plain_is_answered_the_same_on_both_ways() {
+    check("POST /hot HTTP/1.1\r\ncontent-length: 2\r\n\r\nab", &["hot: ab"]);
+    check("POST /hot HTTP/1.1\r\nhost: a\r\n\r\n", &["hot: "]);
+    check("\r\n\r\nPOST /hot HTTP/1.1\r\nCONTENT-length:  1  \r\n\r\na", &["hot: a"]);
+    check("POST /hot HTTP/1.1\r\nConnection: Keep-Alive\r\n\r\n", &["hot: "]);
+    check("POST /hot HTTP/1.1\ncontent-length: 1\n\na", &["hot: a"]);
+    check("POST /hot HTTP/1.1\r\ncontent-length: 010\r\n\r\n0123456789", &["hot: 0123456789"]);
+    check(&"POST /hot HTTP/1.1\r\ncontent-length: 1\r\n\r\na".repeat(9), &["hot: a"; 9]);
 }
 
-#[tokio::test]
-async fn what_is_for_the_router_comes_to_it_with_all_that_follows() {
+#[test]
+fn what_is_for_the_router_comes_to_it_with_all_that_follows() {
     let hot = "POST /hot HTTP/1.1\r\n\r\n";
     let other = "POST /echo HTTP/1.1\r\ncontent-length: 2\r\n\r\nab";
 
-    check(&format!("{hot}{other}{hot}"), &["hot: ", "ab", "hot: "]).await;
-    check("POST /hot?a HTTP/1.1\r\n\r\n", &["hot: "]).await;
-    check("POST http://a/hot HTTP/1.1\r\nhost: a\r\n\r\n", &["hot: "]).await;
-    check("GET /hot HTTP/1.1\r\n\r\n", &["404 "]).await;
-    check("HEAD /hot HTTP/1.1\r\n\r\n", &["404 "]).await;
-    check("POST /Hot HTTP/1.1\r\n\r\n", &["404 "]).await;
+    check(&format!("{hot}{other}{hot}"), &["hot: ", "ab", "hot: "]);
+    check("POST /hot?a HTTP/1.1\r\n\r\n", &["hot: "]);
+    check("POST http://a/hot HTTP/1.1\r\nhost: a\r\n\r\n", &["hot: "]);
+    check("GET /hot HTTP/1.1\r\n\r\n", &["404 "]);
+    check("HEAD /hot HTTP/1.1\r\n\r\n", &["404 "]);
+    check("POST /Hot HTTP/1.1\r\n\r\n", &["404 "]);
 }
 
-#[tokio::test]
-async fn where_a_request_ends_is_never_in_doubt() {
+#[test]
+fn where_a_request_ends_is_never_in_doubt() {
     let hot = |fields: &str, body: &str| format!("POST /hot HTTP/1.1\r\n{fields}\r\n\r\n{body}");
     let chunks = "2\r\nab\r\n0\r\n\r\n";
     let both = "content-length: 3\r\ntransfer-encoding: chunked";
 
-    check(&hot("transfer-encoding: chunked", chunks), &["hot: ab"]).await;
-    check_end(&hot("Transfer-Encoding : chunked", chunks), "400 ").await;
-    check_end(&hot(both, chunks), "hot: ab").await;
-    check_end(&hot("transfer-encoding: chunked\r\ncontent-length: 3", chunks), "hot: ab").await;
-    check(&hot("transfer-encoding: gzip, chunked", chunks), &["hot: ab"]).await;
-    check_end(&hot("transfer-encoding: chunked, identity", chunks), "400 ").await;
-    check(&hot("content-length: 1\r\ncontent-length: 1", "a"), &["hot: a"]).await;
-    check_end(&hot("content-length: 1\r\ncontent-length: 2", "ab"), "400 ").await;
+    check(&hot("transfer-encoding: chunked", chunks), &["hot: ab"]);
+    check_end(&hot("Transfer-Encoding : chunked", chunks), "400 ");
+    check_end(&hot(both, chunks), "hot: ab");
+    check_end(&hot("transfer-encoding: chunked\r\ncontent-length: 3", chunks), "hot: ab");
+    check(&hot("transfer-encoding: gzip, chunked", chunks), &["hot: ab"]);
+    check_end(&hot("transfer-encoding: chunked, identity", chunks), "400 ");
+    check(&hot("content-length: 1\r\ncontent-length: 1", "a"), &["hot: a"]);
+    check_end(&hot("content-length: 1\r\ncontent-length: 2", "ab"), "400 ");
     for length in ["1, 1", "+1", "-1", "0x1", "1 1", "", "1a", "18446744073709551617"] {
-        check_end(&hot(&format!("content-length: {length}"), "a"), "400 ").await;
+        check_end(&hot(&format!("content-length: {length}"), "a"), "400 ");
     }
-    check(&hot("content-length: 11", "0123456789a"), &["hot: TooLarge"]).await;
+    check(&hot("content-length: 11", "0123456789a"), &["hot: TooLarge"]);
 }
 
-#[tokio::test]
-async fn what_is_unusual_is_hypers() {
+#[test]
+fn what_is_unusual_is_hypers() {
     let hot = |line: &str| format!("POST /hot HTTP/1.1\r\n{line}\r\ncontent-length: 1\r\n\r\na");
     let many = |count: usize| "a: b\r\n".repeat(count) + "a: b";
 
-    check_end(&hot("connection: close"), "hot: a").await;
-    check_end(&hot("connection: keep-alive, close"), "hot: a").await;
-    check(&hot("expect: 100-continue"), &["100 ", "hot: a"]).await;
-    check(&hot("connection: upgrade\r\nupgrade: h2c"), &["hot: a"]).await;
-    check_end(&hot("a: b\r\n c"), "400 ").await;
-    check_end(&hot("a: b\0"), "400 ").await;
-    check_end(&hot("a: b\rc"), "400 ").await;
-    check_end(&hot("no field"), "400 ").await;
-    check(&hot(&many(head::FIELDS_MAX)), &["hot: a"]).await;
-    check_end(&hot(&many(120)), "431 ").await;
-    check_end(&hot(&format!("a: {}", "b".repeat(40_000))), "431 ").await;
-    check_end("POST /hot HTTP/1.0\r\ncontent-length: 1\r\n\r\na", "hot: a").await;
-    check("POST /hot HTTP/1.0\r\nconnection: keep-alive\r\n\r\n", &["hot: "]).await;
-    check_end("POST /hot HTTP/1.2\r\n\r\n", "400 ").await;
-    check_end("POST /hot\r\n\r\n", "400 ").await;
-    check_end("\0", "400 ").await;
+    check_end(&hot("connection: close"), "hot: a");
+    check_end(&hot("connection: keep-alive, close"), "hot: a");
+    check(&hot("expect: 100-continue"), &["100 ", "hot: a"]);
+    check(&hot("connection: upgrade\r\nupgrade: h2c"), &["hot: a"]);
+    check_end(&hot("a: b\r\n c"), "400 ");
+    check_end(&hot("a: b\0"), "400 ");
+    check_end(&hot("a: b\rc"), "400 ");
+    check_end(&hot("no field"), "400 ");
+    check(&hot(&many(head::FIELDS_MAX)), &["hot: a"]);
+    check_end(&hot(&many(120)), "431 ");
+    check_end(&hot(&format!("a: {}", "b".repeat(40_000))), "431 ");
+    check_end("POST /hot HTTP/1.0\r\ncontent-length: 1\r\n\r\na", "hot: a");
+    check("POST /hot HTTP/1.0\r\nconnection: keep-alive\r\n\r\n", &["hot: "]);
+    check_end("POST /hot HTTP/1.2\r\n\r\n", "400 ");
+    check_end("POST /hot\r\n\r\n", "400 ");
+    check_end("\0", "400 ");
 }
 
 proptest! {
@@ -105,20 +105,17 @@ proptest! {
     ) {
         let text: String = parts.concat() + "\r\n\r\n" + LAST;
 
-        block_on(async {
-            let long = long(&text).await;
-            prop_assert_eq!(&short(&[&text]).await, &long, "{:?}", text);
-            let mut cuts: Vec<usize> = cuts.iter().map(|it| it.index(text.len())).collect();
-            cuts.sort_unstable();
-            let pieces = pieces(&text, &cuts);
-            prop_assert_eq!(&short(&pieces).await, &long, "{:?}", pieces);
-            Ok(())
-        })?;
+        let long = long(&text);
+        prop_assert_eq!(&short(&[&text]), &long, "{:?}", text);
+        let mut cuts: Vec<usize> = cuts.iter().map(|it| it.index(text.len())).collect();
+        cuts.sort_unstable();
+        let pieces = pieces(&text, &cuts);
+        prop_assert_eq!(&short(&pieces), &long, "{:?}", pieces);
     }
 
     #[test]
     fn no_bytes_do_harm(pieces in vec(vec(any::<u8>(), 0..64), 0..4)) {
-        block_on(speak(pieces.into_iter().collect()));
+        speak(pieces.into_iter().collect());
     }
 }
 
@@ -153,17 +150,21 @@ struct Script {
     written: Arc<Mutex<Vec<u8>>>,
 }
 
+/// Whether there is more to do.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
 /// A request gets an answer with this in it, and the connection ends.
-async fn check_end(request: &str, expected: &str) {
-    let answers = compare(request).await;
+fn check_end(request: &str, expected: &str) {
+    let answers = compare(request);
 
     assert!(answers.contains(expected), "{request:?}: {answers}");
     assert!(!answers.ends_with("last"), "{request:?}: {answers}");
 }
 
 /// Requests get answers with these in them, and the connection goes on.
-async fn check(requests: &str, expected: &[&str]) {
-    let answers = compare(requests).await;
+fn check(requests: &str, expected: &[&str]) {
+    let answers = compare(requests);
 
     let mut rest = &*answers;
     for said in expected.iter().chain(&["\r\n\r\nlast"]) {
@@ -174,13 +175,13 @@ async fn check(requests: &str, expected: &[&str]) {
 }
 
 /// The answers on the long way; those on the short way are the same, however the bytes are cut.
-async fn compare(requests: &str) -> String {
+fn compare(requests: &str) -> String {
     let text = format!("{requests}{LAST}");
-    let long = long(&text).await;
+    let long = long(&text);
 
-    assert_eq!(short(&[&text]).await, long, "{requests:?}");
+    assert_eq!(short(&[&text]), long, "{requests:?}");
     for cut in 1..text.len().min(200) {
-        assert_eq!(short(&pieces(&text, &[cut])).await, long, "{requests:?} cut at {cut}");
+        assert_eq!(short(&pieces(&text, &[cut])), long, "{requests:?} cut at {cut}");
     }
     long
 }
@@ -192,34 +193,45 @@ fn pieces<'a>(text: &'a str, cuts: &[usize]) -> Vec<&'a str> {
 }
 
 /// Answers by the short way.
-async fn short(pieces: &[&str]) -> String {
-    speak(pieces.iter().map(|it| it.as_bytes().to_vec()).collect()).await
+fn short(pieces: &[&str]) -> String {
+    speak(pieces.iter().map(|it| it.as_bytes().to_vec()).collect())
 }
 
 /// Answers by the long way.
-async fn long(text: &str) -> String {
-    let answers = speak([FIRST.into(), text.into()].into()).await;
+fn long(text: &str) -> String {
+    let answers = speak([FIRST.into(), text.into()].into());
     let (_, answers) = answers.split_once("first").unwrap();
     answers.to_owned()
 }
 
-/// Answers to all of it, without their dates.
-async fn speak(pieces: VecDeque<Vec<u8>>) -> String {
+/// Answers to all of it, without their dates. Time stands still.
+fn speak(pieces: VecDeque<Vec<u8>>) -> String {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let _timers = runtime.enter();
     let written = Arc::default();
     let script = Script { pieces, written: Arc::clone(&written) };
     let peer = "192.0.2.1:999".parse().unwrap();
     let router = Router::new().route("/echo", post(async |body: String| body));
     let hot: Option<Arc<dyn Hot>> = Some(Arc::new(Reader::default()));
-    let limits = Limits { header_ms_max: 20, answer_ms_max: 20, ..Limits::default() };
     let answers = Answers { peer, router: &router, hot: &hot };
-    drive(script, answers, &limits, &CancellationToken::new()).await;
+    let (limits, shutdown) = (Limits::default(), CancellationToken::new());
+    let mut driven = pin!(drive(script, answers, &limits, &shutdown));
+
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    while driven.as_mut().poll(&mut Context::from_waker(&waker)).is_pending()
+        && woken.0.swap(false, Ordering::Relaxed)
+    {}
+
     let written = String::from_utf8(written.lock().clone()).unwrap();
     let lines = written.split_inclusive("\r\n");
     lines.filter(|it| !it.starts_with("date: ")).collect()
 }
 
-fn block_on<F: Future>(future: F) -> F::Output {
-    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 impl Default for Reader {
@@ -249,7 +261,11 @@ impl Hot for Reader {
             *response.status_mut() = StatusCode::BAD_REQUEST;
             Box::new(response)
         })?;
-        answer.extend_from_slice(body);
+        match body {
+            b"peer" => answer.extend_from_slice(asked.peer.to_string().as_bytes()),
+            b"panic" => panic!("as asked"),
+            _ => answer.extend_from_slice(body),
+        }
         Ok(())
     }
 }
