@@ -1,13 +1,14 @@
 //! Facts that the answers depend on: epochs, kicks and bans, policies.
 //!
 //! Reading begins when the masters are there: without them nothing is answered, and epochs would
-//! have nowhere to go. It begins again when the length of an epoch changes. Beside the reading, the end of `control` is asked for again and again: only
-//! who has read up to there knows every kick so far, and answers go by how long ago that was.
+//! have nowhere to go. It begins again when the length of an epoch changes. Beside the reading, the
+//! end of `control` is asked for again and again: only who has read up to there knows every kick so
+//! far, and answers go by how long ago that was.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use bus::{At, Bus, Offset, PartitionNo, ReadError, Record, Tail, Tailed, topic};
+use bus::{At, Bus, Offset, PartitionNo, ReadError, Record, topic};
 use kit::clock::Clock;
 use kit::health::Part;
 use kit::meter::{Meter, list};
@@ -27,6 +28,9 @@ const RECORDS_MAX: usize = 256;
 const REOPEN: Duration = Duration::from_millis(500);
 /// Between two looks for the end of `control`.
 const CONFIRM: Duration = Duration::from_millis(250);
+/// Longest wait of one read for a record. Shorter than [`ANSWER_MAX`] by half: where the end is told
+/// in the middle of a read, the next one tells whether there is more.
+const READ_WAIT: Duration = Duration::from_millis(250);
 /// Time for an answer of the bus, and for reading up to the end that it tells.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 
@@ -38,6 +42,16 @@ pub(crate) struct Control {
     pub(crate) clock: Clock,
     pub(crate) health: Part,
     pub(crate) refused: Refused,
+}
+
+/// How far the reading is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    next: Offset,
+    /// Reads that have begun.
+    begun: u64,
+    /// The number of the last read that found nothing.
+    idle: u64,
 }
 
 /// Facts that were not taken.
@@ -89,20 +103,21 @@ impl Control {
 
     /// Reads from the oldest fact on, until the bus has lost what was read.
     async fn follow(&self) {
-        let (tail, next) = self.open().await;
-        let next = watch::Sender::new(next);
-        let behind = next.subscribe();
+        let next = self.open().await;
+        let progress = watch::Sender::new(Progress { next, ..Progress::default() });
+        let behind = progress.subscribe();
         tokio::select! {
-            () = self.read(tail, next) => {}
+            () = self.read(progress) => {}
             () = self.confirm(behind) => {}
         }
     }
 
-    /// Tries until the bus is there.
-    async fn open(&self) -> (Tail, Offset) {
+    /// Tries until the bus is there; where the oldest fact is.
+    async fn open(&self) -> Offset {
         loop {
-            match timeout(ANSWER_MAX, self.try_open()).await {
-                Ok(Ok(opened)) => return opened,
+            let oldest = self.bus.locate(topic::control(), PARTITION, At::Oldest);
+            match timeout(ANSWER_MAX, oldest).await {
+                Ok(Ok(oldest)) => return oldest,
                 Ok(Err(error)) => self.health.fail(Trouble::Read(error).to_string()),
                 Err(_) => self.health.fail(Trouble::Late.to_string()),
             }
@@ -110,37 +125,40 @@ impl Control {
         }
     }
 
-    async fn try_open(&self) -> Result<(Tail, Offset), ReadError> {
-        let (bus, control) = (Arc::clone(&self.bus), topic::control());
-        let oldest = bus.locate(control.clone(), PARTITION, At::Oldest).await?;
-        Ok((Tail::open(bus, control, vec![PARTITION], At::Oldest).await?, oldest))
-    }
-
-    /// Takes facts, and tells which record comes next.
-    async fn read(&self, mut tail: Tail, next: watch::Sender<Offset>) {
+    /// Takes facts, and tells how far it is.
+    async fn read(&self, progress: watch::Sender<Progress>) {
         loop {
-            match tail.next(RECORDS_MAX).await {
-                Ok(Tailed::Records(records)) => {
+            progress.send_modify(|it| it.begun += 1);
+            let next = progress.borrow().next;
+            let read = self.bus.read(topic::control(), PARTITION, next, RECORDS_MAX, READ_WAIT);
+            match timeout(READ_WAIT + ANSWER_MAX, read).await {
+                Ok(Ok(records)) => {
                     records.iter().for_each(|it| self.handle(it));
-                    if let Some(last) = records.last() {
-                        next.send_replace(Offset(last.offset.0 + 1));
-                    }
+                    progress.send_modify(|it| match records.last() {
+                        Some(last) => it.next = Offset(last.offset.0 + 1),
+                        None => it.idle = it.begun,
+                    });
                 }
-                Ok(Tailed::Skipped { records, oldest, .. }) => {
+                Ok(Err(ReadError::Gone { oldest })) => {
+                    let records = oldest.0.saturating_sub(next.0);
                     tracing::warn!(records, "facts on control were missed");
                     self.refused.skipped.inc_by(records);
-                    next.send_replace(oldest);
+                    progress.send_modify(|it| it.next = oldest);
                 }
-                Err(error) => tracing::debug!(%error, "control cannot be read"),
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, "control cannot be read");
+                    self.clock.sleep(REOPEN).await;
+                }
+                Err(_) => tracing::debug!("control cannot be read: the bus does not answer"),
             }
         }
     }
 
     /// Finds out, again and again, up to when everything is known, until the bus has lost it.
-    async fn confirm(&self, mut next: watch::Receiver<Offset>) {
+    async fn confirm(&self, mut progress: watch::Receiver<Progress>) {
         loop {
             let asked = self.clock.mono();
-            let known = timeout(ANSWER_MAX, self.catch_up(&mut next)).await;
+            let known = timeout(ANSWER_MAX, self.catch_up(&mut progress)).await;
             match known.map_err(|_| Trouble::Late).flatten() {
                 Ok(()) => {
                     self.known.control.confirm(asked);
@@ -161,14 +179,19 @@ impl Control {
     }
 
     /// Waits until everything was read that is on `control` now.
-    async fn catch_up(&self, next: &mut watch::Receiver<Offset>) -> Result<(), Trouble> {
-        let read = *next.borrow();
+    ///
+    /// The last offsets before the end may hold no record at all, such as the marks that Kafka's
+    /// transactions leave: a read that begins after the end was told, and finds nothing, is enough.
+    async fn catch_up(&self, progress: &mut watch::Receiver<Progress>) -> Result<(), Trouble> {
+        let read = progress.borrow().next;
         let end = self.bus.locate(topic::control(), PARTITION, At::End).await?;
         if end < read {
             return Err(Trouble::Lost);
         }
+        let begun = progress.borrow().begun;
         // The sender lives as long as the reading, which goes on beside this for ever.
-        next.wait_for(|it| *it >= end).await.map_err(|_| Trouble::Late)?;
+        let caught_up = progress.wait_for(|it| it.next >= end || it.idle > begun).await;
+        caught_up.map_err(|_| Trouble::Late)?;
         Ok(())
     }
 

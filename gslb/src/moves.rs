@@ -41,6 +41,7 @@ pub(crate) struct Teller {
     told: IntCounter,
     failed: IntCounter,
     nowhere: IntCounter,
+    staying: IntCounter,
 }
 
 /// Both, with a queue between: planning waits for no bus.
@@ -59,6 +60,7 @@ pub(crate) fn mover(
         told: count("told"),
         failed: count("failed"),
         nowhere: count("nowhere"),
+        staying: meter.counter(list::GSLB_UNMOVED_SESSIONS_TOTAL, &[]),
     };
     let (leads, looked) = (lead.leads(), lead.looked());
     (Mover { leads, looked, moves: Moves::default(), orders: sender }, teller)
@@ -84,14 +86,19 @@ impl Mover {
 impl Teller {
     /// Tells until the mover is gone.
     pub(crate) async fn keep(mut self) -> anyhow::Result<()> {
-        while let Some(Move { node, window_ms, addresses }) = self.orders.recv().await {
+        while let Some(order) = self.orders.recv().await {
+            let Move { node, sessions, staying, window_ms, addresses } = order;
+            self.staying.inc_by(staying.into());
             if addresses.is_empty() {
-                tracing::warn!(%node, "no reserves of its unit have room: sessions stay");
+                tracing::warn!(%node, staying, "no reserves of its unit have room: sessions stay");
                 self.nowhere.inc();
                 continue;
             }
-            tracing::warn!(%node, window_ms, "the sessions of a besieged node are moved");
-            let fact = Fact::Move { node, window_ms, addresses, at: self.clock.wall() };
+            tracing::warn!(
+                %node, sessions, staying, window_ms, "the sessions of a besieged node are moved"
+            );
+            let sessions = (staying > 0).then_some(sessions);
+            let fact = Fact::Move { node, sessions, window_ms, addresses, at: self.clock.wall() };
             let count = if self.publish(&fact).await { &self.told } else { &self.failed };
             count.inc();
         }

@@ -3,16 +3,18 @@
 //! Whoever keeps the fleet is asked for it, and looks between two snapshots: at 20,000 nodes that
 //! takes some 20 ms, in which the snapshot stays as it is. One operator is served at a time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gslb_core::fleet::{Fleet, Look, Standing};
 use gslb_core::snapshot::Snapshot;
-use proto::address::{Address, Carrier};
+use proto::address::{Address, Carrier, Transport};
 use proto::id::{NodeId, UnitId};
 use proto::load::Load;
 use proto::time::{Mono, Wall, millis};
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
+
+use crate::place::Carriers;
 
 /// Asks whoever keeps the fleet.
 #[derive(Clone, Debug)]
@@ -48,10 +50,20 @@ struct Node {
     answers: u32,
     /// Viewers that this process may send there before the next snapshot.
     answers_left: u32,
-    addresses: Vec<Address>,
+    addresses: Vec<Listener>,
     /// Told to operators alone.
-    reserve: Vec<Address>,
+    reserve: Vec<Listener>,
     load: Load,
+}
+
+/// An [`Address`] whose carrier has the name that the configuration gives it.
+#[derive(Debug, Serialize)]
+struct Listener {
+    host: String,
+    port: u16,
+    transport: Transport,
+    carrier: String,
+    machine_room: String,
 }
 
 /// A region's nodes together.
@@ -70,7 +82,7 @@ struct RegionSum {
 #[derive(Debug, Serialize)]
 struct Pool {
     region: String,
-    carrier: Carrier,
+    carrier: String,
     nodes: u32,
     /// Viewers that have a place yet.
     places: u64,
@@ -95,7 +107,7 @@ impl Desk {
 
 impl View {
     /// Looks at every node.
-    pub(crate) fn of(fleet: &Fleet, snapshot: &Snapshot, now: Mono) -> Self {
+    pub(crate) fn of(fleet: &Fleet, snapshot: &Snapshot, carriers: &Carriers, now: Mono) -> Self {
         let mut regions: BTreeMap<String, RegionSum> = BTreeMap::new();
         let mut pools: BTreeMap<(String, Carrier), Pool> = BTreeMap::new();
         let mut nodes = Vec::with_capacity(fleet.len());
@@ -105,16 +117,15 @@ impl View {
             sum.region.clone_from(region);
             sum.add(&look);
             if matches!(look.standing, Standing::Taking | Standing::Growing) {
-                let mut carriers: Vec<_> =
+                let networks: BTreeSet<_> =
                     look.report.addresses.iter().map(|it| it.carrier).collect();
-                carriers.sort_unstable();
-                carriers.dedup();
-                for carrier in carriers {
+                for carrier in networks {
                     let pool = pools.entry((region.clone(), carrier));
-                    pool.or_insert_with(|| Pool::new(region, carrier)).add(&look.report.load);
+                    let new = || Pool::new(region, carriers.name(carrier));
+                    pool.or_insert_with(new).add(&look.report.load);
                 }
             }
-            nodes.push(Node::of(&look));
+            nodes.push(Node::of(&look, carriers));
         }
         Self {
             snapshot_age_ms: millis(now.since(snapshot.planned_at())),
@@ -126,8 +137,10 @@ impl View {
 }
 
 impl Node {
-    fn of(look: &Look<'_>) -> Self {
+    fn of(look: &Look<'_>, carriers: &Carriers) -> Self {
         let report = look.report;
+        let listeners =
+            |addresses: &[Address]| addresses.iter().map(|it| Listener::of(it, carriers)).collect();
         Self {
             node: report.node,
             unit: report.unit,
@@ -137,10 +150,17 @@ impl Node {
             started_ms: report.start,
             answers: look.answers,
             answers_left: look.left,
-            addresses: report.addresses.clone(),
-            reserve: report.reserve.clone(),
+            addresses: listeners(&report.addresses),
+            reserve: listeners(&report.reserve),
             load: report.load,
         }
+    }
+}
+
+impl Listener {
+    fn of(address: &Address, carriers: &Carriers) -> Self {
+        let Address { host, port, transport, carrier, machine_room } = address.clone();
+        Self { host, port, transport, carrier: carriers.name(carrier).to_owned(), machine_room }
     }
 }
 
@@ -156,8 +176,9 @@ impl RegionSum {
 }
 
 impl Pool {
-    fn new(region: &str, carrier: Carrier) -> Self {
-        Self { region: region.to_owned(), carrier, nodes: 0, places: 0, logins_per_s: 0 }
+    fn new(region: &str, carrier: &str) -> Self {
+        let (region, carrier) = (region.to_owned(), carrier.to_owned());
+        Self { region, carrier, nodes: 0, places: 0, logins_per_s: 0 }
     }
 
     fn add(&mut self, load: &Load) {
@@ -165,5 +186,49 @@ impl Pool {
         self.places += u64::from(load.sessions_max.saturating_sub(load.sessions));
         self.logins_per_s +=
             u64::from(load.handshakes_per_s_max.saturating_sub(load.handshakes_per_s));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gslb_core::policy::Policy;
+    use gslb_core::snapshot::plan;
+    use proto::load::LoadReport;
+
+    use super::*;
+    use crate::place::Network;
+
+    #[test]
+    fn operators_see_carriers_by_the_names_they_gave_them() {
+        let own = Network { number: 12, name: "acme".to_owned(), asns: Vec::new() };
+        let carriers = Carriers::new(&[own]).unwrap();
+        let address = Address {
+            host: "link.example".to_owned(),
+            port: 443,
+            transport: Transport::Tls,
+            carrier: Carrier::C12,
+            machine_room: String::new(),
+        };
+        let report = LoadReport {
+            node: NodeId(1),
+            unit: UnitId(1),
+            region: "north".to_owned(),
+            counter: 1,
+            start: Wall(1),
+            addresses: vec![address.clone()],
+            reserve: vec![address],
+            load: Load { sessions_max: 10, ..Load::default() },
+        };
+        let mut fleet = Fleet::default();
+        fleet.handle(report, Mono(0)).unwrap();
+        let snapshot = plan(&fleet, &Policy::default(), &Snapshot::default(), Mono(1));
+
+        let view = View::of(&fleet, &snapshot, &carriers, Mono(1));
+
+        let shown = serde_json::to_value(view).unwrap();
+        let address = &shown["nodes"][0]["addresses"][0];
+        assert_eq!((&address["carrier"], &address["transport"]), (&"acme".into(), &"tls".into()));
+        assert_eq!(shown["nodes"][0]["reserve"][0]["carrier"], "acme");
+        assert_eq!(shown["pools"][0]["carrier"], "acme");
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use auth_core::app::App;
@@ -132,6 +131,7 @@ impl Service {
             table: Arc::clone(&parts.load_table),
             known: Arc::clone(&known),
             clock: clock.clone(),
+            carriers: &carriers,
             health: &health,
             meter: &meter,
         };
@@ -145,8 +145,7 @@ impl Service {
             health: health.part("gslb.control"),
             refused: Refused::new(&meter),
         };
-        let horizon_min = Duration::from_secs(config.horizon_s_min.into());
-        let watch = Watch::new(Arc::clone(&known), horizon_min, clock.clone(), &health, &meter);
+        let watch = Watch::new(&known, config.horizon_s_min, clock.clone(), &health, &meter);
         Ok(Self {
             addr: listener.local_addr()?,
             listener,

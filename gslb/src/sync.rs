@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use gslb_core::fleet::{Fleet, Refusal};
 use gslb_core::policy::Policy;
 use gslb_core::snapshot::plan;
@@ -17,7 +16,7 @@ use kit::clock::Clock;
 use kit::health::{Health, Part};
 use kit::meter::{Meter, list};
 use prometheus::{Histogram, IntCounter, IntGauge};
-use proto::load::RegionView;
+use proto::load::{KnownRegion, RegionView};
 use proto::time::{Mono, millis};
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +24,7 @@ use crate::config::Config;
 use crate::known::Known;
 use crate::moves::Mover;
 use crate::nodes::{Asked, View};
+use crate::place::Carriers;
 use crate::table::{LoadTable, Value};
 
 /// Time for one read of the table. When it is over, the snapshot is planned without.
@@ -36,10 +36,12 @@ pub(crate) struct Sync {
     table: Arc<dyn LoadTable>,
     known: Arc<Known>,
     clock: Clock,
+    /// Their names, for operators.
+    carriers: Carriers,
     policy: Policy,
     fleet: Fleet,
-    /// The values as last read; an unchanged one is not decoded again.
-    values: BTreeMap<Arc<str>, Bytes>,
+    /// The values as last read.
+    values: BTreeMap<Arc<str>, KnownRegion>,
     voice: Voice,
     mover: Option<Mover>,
     counts: Counts,
@@ -62,6 +64,7 @@ pub(crate) struct Found<'a> {
     pub(crate) table: Arc<dyn LoadTable>,
     pub(crate) known: Arc<Known>,
     pub(crate) clock: Clock,
+    pub(crate) carriers: &'a Carriers,
     pub(crate) health: &'a Health,
     pub(crate) meter: &'a Meter,
 }
@@ -78,7 +81,7 @@ struct Counts {
 impl Sync {
     /// `config` is checked; `policy` is its policy with a first turn.
     pub(crate) fn new(config: &Config, policy: Policy, found: Found<'_>) -> Self {
-        let Found { table, known, clock, health, meter } = found;
+        let Found { table, known, clock, carriers, health, meter } = found;
         let failures = |operation| meter.counter(list::GSLB_TABLE_FAILURES_TOTAL, &[operation]);
         let nodes = |state| meter.gauge(list::GSLB_NODES, &[state]);
         let counts = Counts {
@@ -96,8 +99,8 @@ impl Sync {
             silence: meter.gauge(list::GSLB_TABLE_SILENCE_MILLISECONDS, &[]),
         };
         let fleet = config.fleet();
-        let values = BTreeMap::new();
-        Self { table, known, clock, policy, fleet, values, voice, mover: None, counts }
+        let (carriers, values) = (carriers.clone(), BTreeMap::new());
+        Self { table, known, clock, carriers, policy, fleet, values, voice, mover: None, counts }
     }
 
     /// Lets it have the sessions of besieged nodes moved.
@@ -120,7 +123,7 @@ impl Sync {
                 Some(answer) = asked.recv() => {
                     let (snapshot, now) = (self.known.snapshot.load(), self.clock.mono());
                     // Whoever asked may have left.
-                    answer.send(View::of(&self.fleet, &snapshot, now)).ok();
+                    answer.send(View::of(&self.fleet, &snapshot, &self.carriers, now)).ok();
                     continue;
                 }
                 _ = timer.tick() => {}
@@ -155,27 +158,54 @@ impl Sync {
 
     /// Takes values over; says whether one was new.
     fn read(&mut self, values: Vec<Value>, now: Mono) -> bool {
-        let is_new = |it: &&Value| self.values.get(&it.region) != Some(&it.bytes);
-        let mut regions = Vec::new();
-        for Value { bytes, .. } in values.iter().filter(is_new) {
-            match RegionView::read(bytes) {
-                Ok(region) => regions.push(region),
-                Err(_) => self.counts.decode.inc(),
+        let mut spoke = false;
+        for value in &values {
+            let known = self.values.get(&value.region);
+            if known.is_none_or(|it| *it.bytes() != value.bytes) {
+                spoke |= self.renew(value, now) || self.hear(value, now);
             }
         }
-        let spoke = !regions.is_empty();
-        if spoke && self.voice.is_silent(now) {
+        self.values.retain(|region, _| values.iter().any(|it| it.region == *region));
+        spoke
+    }
+
+    /// Takes a value over that differs in numbers alone from the one before, as most do; says
+    /// whether it does.
+    fn renew(&mut self, value: &Value, now: Mono) -> bool {
+        let Some(known) = self.values.get_mut(&value.region) else { return false };
+        let Some(mut news) = known.compare(&value.bytes) else { return false };
+        if self.voice.is_silent(now) {
             self.fleet.resume(now);
         }
-        for report in regions.into_iter().flat_map(RegionView::nodes) {
-            // Most are refused as repeats: a value holds the region's every node, and one of them
-            // spoke.
-            if self.fleet.hear(report, now) == Err(Refusal::Malformed) {
-                self.counts.decode.inc();
-            }
+        let is_all = news.all(|it| self.fleet.renew_numbers(it, now).is_some());
+        drop(news);
+        if is_all {
+            known.renew(value.bytes.clone());
         }
-        self.values = values.into_iter().map(|it| (it.region, it.bytes)).collect();
-        spoke
+        is_all
+    }
+
+    /// Takes any value over; says whether it can be read.
+    fn hear(&mut self, value: &Value, now: Mono) -> bool {
+        let region = RegionView::read(&value.bytes);
+        match &region {
+            Ok(region) => {
+                if self.voice.is_silent(now) {
+                    self.fleet.resume(now);
+                }
+                for report in region.nodes() {
+                    // Those that did not speak since are refused as repeats.
+                    if self.fleet.hear(report, now) == Err(Refusal::Malformed) {
+                        self.counts.decode.inc();
+                    }
+                }
+            }
+            Err(_) => self.counts.decode.inc(),
+        }
+        let (is_read, bytes) = (region.is_ok(), value.bytes.clone());
+        let known = KnownRegion::new(bytes, region.ok());
+        self.values.insert(Arc::clone(&value.region), known);
+        is_read
     }
 
     fn replace(&mut self, now: Mono) {

@@ -32,19 +32,19 @@ pub(crate) struct Watch {
 
 impl Watch {
     pub(crate) fn new(
-        known: Arc<Known>,
-        horizon_min: Duration,
+        known: &Arc<Known>,
+        horizon_s_min: u32,
         clock: Clock,
         health: &Health,
         meter: &Meter,
     ) -> Self {
         Self {
-            known,
+            known: Arc::clone(known),
             clock,
             keys: health.part("gslb.keys"),
             snapshot: health.part("gslb.snapshot"),
             fleet: health.part("gslb.fleet"),
-            horizon_min,
+            horizon_min: Duration::from_secs(horizon_s_min.into()),
             horizon: meter.gauge(list::GSLB_KEYS_HORIZON_SECONDS, &[]),
             control_age: meter.gauge(list::GSLB_CONTROL_AGE_SECONDS, &[]),
         }

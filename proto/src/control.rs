@@ -95,6 +95,9 @@ pub enum Fact {
     Move {
         /// Which node.
         node: NodeId,
+        /// How many of them; all, unless it is said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sessions: Option<u32>,
         /// Over how long.
         window_ms: u32,
         /// Where to, with resume tickets; at most [`crate::limits::MOVE_ADDRESSES_MAX`]. Empty:

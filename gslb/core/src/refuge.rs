@@ -2,7 +2,7 @@
 //!
 //! They go to reserve addresses of other nodes of their unit: nobody who was not told knows these,
 //! and resume tickets hold there. All besieged nodes share what the others have left of places and
-//! logins; a node whose sessions do not fit keeps them, and is looked at again soon.
+//! logins; sessions that do not fit stay, and their node is looked at again soon.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -32,10 +32,14 @@ const GRACE: Duration = Duration::from_secs(5);
 pub struct Move {
     /// Which node.
     pub node: NodeId,
+    /// How many of its sessions.
+    pub sessions: u32,
+    /// How many more it has, for which no room is left.
+    pub staying: u32,
     /// Over how many milliseconds.
     pub window_ms: u32,
     /// Where to, nodes of its region first, and the emptiest of these; at most
-    /// [`MOVE_ADDRESSES_MAX`]. Empty: nowhere is room for all, and the sessions stay.
+    /// [`MOVE_ADDRESSES_MAX`]. Empty: nowhere is room for any.
     pub addresses: Vec<Address>,
 }
 
@@ -61,6 +65,15 @@ struct Part {
     refuge: NodeId,
     sessions: u64,
     logins_per_s: u64,
+}
+
+/// What becomes of a besieged node's sessions.
+#[derive(Debug)]
+struct Sent {
+    node: NodeId,
+    sessions: u32,
+    staying: u32,
+    parts: Vec<Part>,
 }
 
 /// A node with a reserve, and what is left of it.
@@ -90,11 +103,11 @@ impl Moves {
         self.told.values().for_each(|it| refuges.keep_for(it, now));
         let reports = due.into_iter().filter_map(|it| fleet.report(*it));
         let reports = reports.filter(|it| it.load.sessions > 0);
-        let chosen: Vec<_> = reports.map(|it| (it, refuges.send(it))).collect();
+        let sent: Vec<_> = reports.map(|it| refuges.send(it)).collect();
         let mut moves = Vec::new();
         // Only now it is known how many go to each refuge.
-        for (besieged, parts) in chosen {
-            let (it, told) = refuges.order(besieged.node, parts, now);
+        for sent in sent {
+            let (it, told) = refuges.order(sent, now);
             self.told.insert(it.node, told);
             moves.push(it);
         }
@@ -127,13 +140,13 @@ impl<'a> Refuges<'a> {
         }
     }
 
-    /// Sends all sessions of a node to refuges, or none of them.
-    fn send(&mut self, besieged: &LoadReport) -> Vec<Part> {
-        let chosen = self.choose(besieged);
-        let addresses = chosen.iter().map(|it| it.report.reserve.len()).sum();
+    /// Sends as many sessions of a node to refuges as these have room for.
+    fn send(&mut self, besieged: &LoadReport) -> Sent {
+        let (chosen, sessions) = self.choose(besieged);
+        let each = sessions.checked_div(addresses(&chosen)).unwrap_or(0);
         let part = |it: &&Refuge<'_>| Part {
             refuge: it.report.node,
-            sessions: it.share(besieged, addresses),
+            sessions: each * it.addresses(),
             logins_per_s: 0,
         };
         let parts: Vec<_> = chosen.iter().map(part).collect();
@@ -141,36 +154,45 @@ impl<'a> Refuges<'a> {
             let it = self.0.get_mut(&part.refuge);
             it.expect("parts are of these").sent += part.sessions;
         }
-        parts
+        let sessions = u32::try_from(sessions).unwrap_or(u32::MAX).min(besieged.load.sessions);
+        Sent { node: besieged.node, sessions, staying: besieged.load.sessions - sessions, parts }
     }
 
-    /// The refuges that together take all sessions of a node, each its share; none if they cannot.
-    fn choose(&self, besieged: &LoadReport) -> Vec<&Refuge<'a>> {
+    /// The refuges that together take most sessions of a node, and how many: a multiple of their
+    /// addresses, which sessions are told in turn.
+    fn choose(&self, besieged: &LoadReport) -> (Vec<&Refuge<'a>>, u64) {
         let of_unit = self.0.values().filter(|it| it.report.unit == besieged.unit);
-        let mut chosen: Vec<_> = of_unit.filter(|it| it.room() > 0).collect();
-        chosen.sort_by_key(|it| {
+        let mut left: Vec<_> = of_unit.filter(|it| it.room() > 0).collect();
+        left.sort_by_key(|it| {
             (it.report.region != besieged.region, Reverse(it.room()), it.report.node)
         });
-        let mut addresses = 0;
-        let fitting = chosen.iter().take_while(|it| {
-            addresses += it.report.reserve.len();
-            addresses <= MOVE_ADDRESSES_MAX
+        let mut told = 0;
+        let fitting = left.iter().take_while(|it| {
+            told += it.report.reserve.len();
+            told <= MOVE_ADDRESSES_MAX
         });
         let fitting = fitting.count();
-        chosen.truncate(fitting);
-        // Without one that is too small the shares of the others grow.
-        loop {
-            let addresses = chosen.iter().map(|it| it.report.reserve.len()).sum();
-            let is_small = |it: &Refuge<'_>| it.room() < it.share(besieged, addresses);
-            let small = chosen.iter().enumerate().filter(|(_, it)| is_small(it));
-            let least = small.min_by_key(|(_, it)| it.room()).map(|(at, _)| at);
-            let Some(least) = least else { return chosen };
-            chosen.remove(least);
+        left.truncate(fitting);
+        let mut best = (Vec::new(), 0);
+        // Without the smallest the others get more each, if they are enough.
+        while let Some((least, each)) = smallest(&left) {
+            let addresses = addresses(&left);
+            let wanted = u64::from(besieged.load.sessions).div_ceil(addresses);
+            let sessions = wanted.min(each) * addresses;
+            if sessions > best.1 {
+                best = (left.clone(), sessions);
+            }
+            if wanted <= each {
+                break;
+            }
+            left.remove(least);
         }
+        best
     }
 
     /// What a node is told: its window is as long as the refuges need for all that is sent there.
-    fn order(&self, node: NodeId, mut parts: Vec<Part>, now: Mono) -> (Move, Told) {
+    fn order(&self, sent: Sent, now: Mono) -> (Move, Told) {
+        let Sent { node, sessions, staying, mut parts } = sent;
         let chosen: Vec<_> = parts.iter().filter_map(|it| self.0.get(&it.refuge)).collect();
         let longest_ms = chosen.iter().map(|it| it.needed_ms()).max();
         let window_ms = longest_ms.map_or(0, |it| it.clamp(WINDOW_MS_MIN, WINDOW_MS_MAX));
@@ -180,7 +202,7 @@ impl<'a> Refuges<'a> {
         let addresses = chosen.iter().flat_map(|it| &it.report.reserve).cloned().collect();
         let until = now + Duration::from_millis(window_ms);
         let window_ms = u32::try_from(window_ms).expect("it is at most WINDOW_MS_MAX");
-        (Move { node, window_ms, addresses }, Told { until, parts })
+        (Move { node, sessions, staying, window_ms, addresses }, Told { until, parts })
     }
 }
 
@@ -191,14 +213,23 @@ impl Refuge<'_> {
         self.places.min(logins).saturating_sub(self.sent)
     }
 
-    /// How many sessions of a node it gets of so many addresses: they are told these in turn.
-    fn share(&self, besieged: &LoadReport, addresses: usize) -> u64 {
-        let sessions = u64::from(besieged.load.sessions);
-        sessions.div_ceil(addresses as u64) * self.report.reserve.len() as u64
+    fn addresses(&self) -> u64 {
+        self.report.reserve.len() as u64
     }
 
     /// How long it needs for the sessions that are sent there.
     fn needed_ms(&self) -> u64 {
         (self.sent * 1000).div_ceil(self.logins_per_s.max(1))
     }
+}
+
+/// Of several refuges.
+fn addresses(refuges: &[&Refuge<'_>]) -> u64 {
+    refuges.iter().map(|it| it.addresses()).sum()
+}
+
+/// Which has room for the fewest sessions at each of its addresses, and for how many.
+fn smallest(refuges: &[&Refuge<'_>]) -> Option<(usize, u64)> {
+    let each = refuges.iter().map(|it| it.room() / it.addresses().max(1));
+    each.enumerate().min_by_key(|(_, each)| *each)
 }

@@ -51,20 +51,46 @@ fn the_window_is_as_long_as_the_others_need_for_half_of_their_logins() {
 }
 
 #[test]
-fn a_node_whose_sessions_fit_nowhere_keeps_them_until_there_is_room() {
+fn sessions_that_fit_nowhere_stay_until_there_is_room() {
     let mut fleet = Fleet::default();
     let mut moves = Moves::default();
-    hear(&mut fleet, report(2, 1, 1));
+    hear(&mut fleet, with(report(2, 1, 1), |it| it.sessions = 1_000));
     hear(&mut fleet, besieged(1, 991));
 
-    // One place too few, however many in another unit.
+    // No place, however many in another unit.
     hear(&mut fleet, LoadReport { unit: UnitId(2), ..report(3, 1, 1) });
-    assert_eq!(told(&moves.plan(&fleet, Mono(0))), [(1, 0, vec![])]);
+    let planned = moves.plan(&fleet, Mono(0));
+    assert_eq!(told(&planned), [(1, 0, vec![])]);
+    assert_eq!((planned[0].sessions, planned[0].staying), (0, 991));
     assert_eq!(moves.plan(&fleet, Mono(4_999)), [], "operators are not told all the time");
 
-    hear(&mut fleet, with(report(2, 1, 2), |it| it.sessions = 9));
+    // One place too few.
+    hear(&mut fleet, report(2, 1, 2));
     let planned = moves.plan(&fleet, Mono(5_000));
-    assert_eq!(told(&planned), [(1, 19_820, vec![2])]);
+    assert_eq!(told(&planned), [(1, 19_800, vec![2])]);
+    assert_eq!((planned[0].sessions, planned[0].staying), (990, 1));
+}
+
+#[test]
+fn a_node_that_is_too_large_moves_as_many_sessions_as_its_refuges_take_together() {
+    let mut fleet = Fleet::default();
+    let free = |node, places: u32| {
+        let sessions = 1_000 - places;
+        with(report(node, 1, 1), |it| (it.sessions, it.handshakes_per_s_max) = (sessions, 1_000))
+    };
+    hear(&mut fleet, free(2, 1));
+    hear(&mut fleet, free(3, 600));
+    hear(&mut fleet, free(4, 500));
+    let two = free(5, 900);
+    let reserve = [&two.reserve[..], &two.reserve[..]].concat();
+    hear(&mut fleet, LoadReport { reserve, ..two });
+    hear(&mut fleet, besieged(1, 10_000));
+
+    let planned = Moves::default().plan(&fleet, Mono(0));
+
+    // Each address is told to as many: 450 at each of four are more than 500 at each of two.
+    assert_eq!(hosts(&planned), [vec![5, 5, 3, 4]]);
+    assert_eq!((planned[0].sessions, planned[0].staying), (1_800, 8_200));
 }
 
 #[test]
@@ -82,17 +108,18 @@ fn all_besieged_nodes_together_get_the_places_that_there_are() {
 
     let planned = moves.plan(&fleet, Mono(0));
 
-    // 350 each; then 700 in the 650 that one has left and the 50 of the other.
-    assert_eq!(hosts(&planned), [vec![11, 12], vec![], vec![]]);
-    assert_eq!(planned[0].window_ms, 1_000);
-
-    // Those of the first are under way, which the loads do not tell yet.
-    assert_eq!(hosts(&moves.plan(&fleet, Mono(5_000))), [vec![], vec![]] as [Vec<u32>; 2]);
+    // 350 each; then the 650 that one has left, and the 50 of the other.
+    assert_eq!(hosts(&planned), [vec![11, 12], vec![11], vec![12]]);
+    let staying: Vec<_> = planned.iter().map(|it| (it.sessions, it.staying)).collect();
+    assert_eq!(staying, [(700, 0), (650, 50), (50, 650)]);
+    assert!(planned.iter().all(|it| it.window_ms == 1_000));
+    // They are under way, which the loads do not tell yet.
+    assert_eq!(moves.plan(&fleet, Mono(5_999)), []);
 
     let calm = |it: &mut Load| (it.besieged, it.draining) = (false, true);
     hear(&mut fleet, LoadReport { counter: 2, ..with(besieged(1, 0), calm) });
     hear(&mut fleet, fast(13, 0));
-    assert_eq!(hosts(&moves.plan(&fleet, Mono(10_000))), [vec![11, 13, 12], vec![11, 13]]);
+    assert_eq!(hosts(&moves.plan(&fleet, Mono(6_000))), [vec![11, 13, 12], vec![11, 13]]);
 }
 
 #[test]
@@ -106,11 +133,13 @@ fn all_besieged_nodes_together_get_half_of_the_logins() {
 
     // 50 logins a second, in 30 seconds at most.
     let planned = moves.plan(&fleet, Mono(0));
-    assert_eq!(told(&planned), [(1, 24_000, vec![9]), (2, 24_000, vec![9]), (3, 0, vec![])]);
+    assert_eq!(told(&planned), [1, 2, 3].map(|it| (it, 30_000, vec![9])));
+    assert_eq!((planned[2].sessions, planned[2].staying), (300, 300));
 
     // They use them all until the end of their windows.
-    assert_eq!(told(&moves.plan(&fleet, Mono(20_000))), [(3, 0, vec![])]);
-    assert_eq!(told(&moves.plan(&fleet, Mono(25_000))), [(3, 12_000, vec![9])]);
+    hear(&mut fleet, besieged(4, 600));
+    assert_eq!(told(&moves.plan(&fleet, Mono(20_000))), [(4, 0, vec![])]);
+    assert_eq!(told(&moves.plan(&fleet, Mono(30_000))), [(4, 12_000, vec![9])]);
 }
 
 #[test]
@@ -161,7 +190,8 @@ fn as_many_addresses_as_are_told_fit_a_fact() {
 
     assert_eq!(planned.addresses.len(), MOVE_ADDRESSES_MAX / 3 * 3);
     let addresses = vec![long; MOVE_ADDRESSES_MAX];
-    let fact = Fact::Move { node: NodeId(1), window_ms: 30_000, addresses, at: Wall(u64::MAX) };
+    let (sessions, window_ms) = (Some(u32::MAX), 30_000);
+    let fact = Fact::Move { node: NodeId(1), sessions, window_ms, addresses, at: Wall(u64::MAX) };
     assert!(fact.encode().len() <= FACT_BYTES_MAX);
     assert_eq!(Fact::decode(&fact.encode()), Ok(fact));
 }
@@ -173,7 +203,8 @@ fn a_move_without_addresses_is_understood() {
     let fact = Fact::decode(old).unwrap();
 
     let addresses = Vec::new();
-    assert_eq!(fact, Fact::Move { node: NodeId(7), window_ms: 500, addresses, at: Wall(0) });
+    let (node, sessions, at) = (NodeId(7), None, Wall(0));
+    assert_eq!(fact, Fact::Move { node, sessions, window_ms: 500, addresses, at });
 }
 
 /// By besieged node: its window, and the nodes that take its sessions in.

@@ -1,13 +1,16 @@
 //! Which loads are passed on, and when: what a collector decides, without a socket or a clock.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::time::Duration;
 
-use gslb_core::fleet::{Fleet, Heard, Output, Refusal};
+use auth_core::node::NodeSecret;
+use gslb_core::fleet::{Fleet, Heard, Output};
 use proto::id::NodeId;
-use proto::load::{RegionLoads, ReportView};
+use proto::load::{KnownReport, RegionLoads, ReportView};
 use proto::time::{Mono, Wall};
 
+use super::Unheard;
 use crate::table::Value;
 
 /// Hears reports and packs them.
@@ -20,26 +23,50 @@ pub(crate) struct Packer {
     last: (u64, Mono),
     /// Every node's last report as it came, which is how it is passed on. They are as many as there
     /// are secrets.
-    reports: BTreeMap<NodeId, Vec<u8>>,
+    reports: BTreeMap<NodeId, KnownReport>,
+    /// Reports that nodes counted and nobody heard, since they were asked for.
+    lost: u64,
 }
 
 impl Packer {
     pub(crate) const fn new(fleet: Fleet, idle: Duration, now: Mono) -> Self {
-        Self { fleet, idle, last: (0, now), reports: BTreeMap::new() }
+        Self { fleet, idle, last: (0, now), reports: BTreeMap::new(), lost: 0 }
     }
 
-    /// Hears the report in `bytes`.
+    /// Hears the report in `bytes`, which `node` signed.
+    ///
+    /// Most differ in numbers alone from the one before. Those are compared and not read.
     pub(crate) fn hear(
         &mut self,
         bytes: &[u8],
-        report: ReportView<'_>,
+        node: &NodeSecret,
         now: Mono,
-    ) -> Result<Heard, Refusal> {
-        let heard = self.fleet.hear(report, now)?;
-        let kept = self.reports.entry(report.node()).or_default();
-        kept.clear();
-        kept.extend_from_slice(bytes);
+    ) -> Result<Heard, Unheard> {
+        if let Some(known) = self.reports.get_mut(&node.node)
+            && let Some(numbers) = known.compare(bytes)
+            && let Some(heard) = self.fleet.renew_numbers(numbers, now)
+        {
+            let heard = heard.map_err(Unheard::Refused)?;
+            let lost = numbers.counter - numbers.before - 1;
+            self.lost = self.lost.saturating_add(lost);
+            known.renew(bytes);
+            return Ok(heard);
+        }
+        let report = ReportView::read(bytes).map_err(|_| Unheard::Malformed)?;
+        if report.node() != node.node {
+            return Err(Unheard::Malformed);
+        }
+        if !report.hosts().all(|it| node.has_host(it)) {
+            return Err(Unheard::ForeignHost);
+        }
+        let heard = self.fleet.hear(report, now).map_err(Unheard::Refused)?;
+        self.reports.insert(node.node, KnownReport::new(report, bytes));
         Ok(heard)
+    }
+
+    /// Reports that were lost on their way since this was last asked.
+    pub(crate) fn take_lost(&mut self) -> u64 {
+        mem::take(&mut self.lost)
     }
 
     /// Tells operators what became of nodes. Says whether one of them takes no more viewers, which
@@ -72,7 +99,7 @@ impl Packer {
 
     fn value(&self, region: &str, nodes: &[NodeId], at: Wall) -> Value {
         let reports = nodes.iter().filter_map(|it| self.reports.get(it));
-        let reports: Vec<&[u8]> = reports.map(Vec::as_slice).collect();
+        let reports: Vec<&[u8]> = reports.map(KnownReport::bytes).collect();
         Value { region: region.into(), bytes: RegionLoads::pack(region, at, &reports) }
     }
 }

@@ -2,18 +2,20 @@
 
 use std::collections::BTreeSet;
 
+use auth_core::node::{NodeRole, NodeSecret};
 use auth_core::policy::Policies;
+use auth_core::secret::Secret;
 use auth_core::ticket::TicketKeys;
 use gslb_core::assign::{Request, Wants};
 use gslb_core::fleet::Heard;
 use gslb_core::listener::Listener;
 use proto::address::{Address, Carrier, Transport};
 use proto::id::{NodeId, UnitId};
-use proto::load::{Load, LoadReport, ReportView};
+use proto::load::{Load, LoadReport};
 use proto::time::Wall;
 
 use super::*;
-use crate::collector::Packer;
+use crate::collector::{Packer, Unheard};
 use crate::table::{Fault, FaultyTable, MemoryTable};
 
 /// Nodes report so often, each at a time of its own.
@@ -226,6 +228,36 @@ async fn several_processes_together_keep_to_what_each_node_can_do() {
     assert!(given.iter().all(|it| *it <= 12), "{given:?}: thirds of 10 are rounded up");
 }
 
+#[test]
+fn reports_that_are_lost_on_their_way_are_counted() {
+    let mut packer = packer(Mono(0));
+    let mut hear = |counter, now| hear(&mut packer, &report(1, counter), Mono(now)).unwrap();
+    hear(1, 0);
+    hear(2, 5);
+    hear(5, 10);
+
+    assert_eq!(packer.take_lost(), 2);
+    assert_eq!(packer.take_lost(), 0);
+}
+
+#[test]
+fn a_value_with_a_new_node_is_read_as_a_whole_and_the_next_by_its_numbers() {
+    let mut scene = Scene::new(&[1]);
+    let mut now = Mono(10_000);
+    let mut packer = packer(now);
+    for (node, counter) in [(1, 1), (2, 1), (1, 2), (2, 2), (1, 3)] {
+        now = now + Duration::from_millis(5);
+        hear(&mut packer, &report(node, counter), now).unwrap();
+        let values = packer.pack(now, Wall(now.0)).unwrap();
+
+        assert!(scene.syncs[0].read(values.clone(), now));
+        assert!(!scene.syncs[0].read(values, now));
+    }
+
+    assert_eq!(scene.syncs[0].fleet.len(), 2);
+    assert_eq!(scene.syncs[0].fleet.deadline(), Some(Mono(10_020 + LEASE_MS)));
+}
+
 struct Scene {
     now: Mono,
     table: Arc<FaultyTable>,
@@ -254,6 +286,7 @@ impl Scene {
                 table: Arc::clone(&table) as Arc<dyn LoadTable>,
                 known: Arc::new(known()),
                 clock: clock.clone(),
+                carriers: &Carriers::default(),
                 health: &health,
                 meter: &meter,
             };
@@ -362,9 +395,15 @@ fn packer(now: Mono) -> Packer {
     Packer::new(config.fleet(), Duration::from_millis(config.collector.idle_ms.into()), now)
 }
 
-fn hear(packer: &mut Packer, report: &LoadReport, now: Mono) -> Result<Heard, Refusal> {
-    let bytes = report.encode();
-    packer.hear(&bytes, ReportView::read(&bytes).unwrap(), now)
+fn hear(packer: &mut Packer, report: &LoadReport, now: Mono) -> Result<Heard, Unheard> {
+    let node = NodeSecret {
+        node: report.node,
+        role: NodeRole::Link,
+        secret: Secret::new(String::new()),
+        unit: report.unit,
+        hosts: report.addresses.iter().map(|it| it.host.clone()).collect(),
+    };
+    packer.hear(&report.encode(), &node, now)
 }
 
 /// A node with 1,000 places and 100 logins a second; its port is its number.

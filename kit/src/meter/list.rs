@@ -36,7 +36,7 @@ metrics! {
 
     LINK_SESSIONS = Gauge "link_sessions" [] "Sessions logged in.";
     LINK_HANDSHAKES = Gauge "link_handshakes" [] "Connections before login.";
-    LINK_TURNED_AWAY_TOTAL = Counter "link_turned_away_total" ["why"] "Connections closed before a frame was read: full, share, address, handshake.";
+    LINK_TURNED_AWAY_TOTAL = Counter "link_turned_away_total" ["why"] "Connections closed before a frame was read: full, share, address, node, handshake.";
     LINK_RETRIES_TOTAL = Counter "link_retries_total" [] "QUIC clients that were asked to show first where they are.";
     LINK_LOGINS_TOTAL = Counter "link_logins_total" ["outcome"] "Logins by outcome: ok, or why the credential was refused.";
     LINK_CLOSES_TOTAL = Counter "link_closes_total" ["code"] "Conversations ended by the node, by close code.";
@@ -63,6 +63,10 @@ metrics! {
     LINK_DAMAGED_RECORDS_TOTAL = Counter "link_damaged_records_total" [] "Records from the bus that could not be decoded.";
     LINK_VIEWER_FETCHES_TOTAL = Counter "link_viewer_fetches_total" ["outcome"] "Segments that viewers report: fetched, failed, missed.";
     LINK_BASE_VOTES_TOTAL = Counter "link_base_votes_total" ["vote"] "What viewers' reports say of segment bases: good, bad; unknown: nobody hands out such a base, or it was called well without a fetch.";
+    LINK_JOINS_TOTAL = Counter "link_joins_total" ["outcome"] "Joins into rooms: in, or why not: room_limited and node_limited for their rates, crowded for too many people, too_many_rooms of one session, no_guests, policy, banned, no_room.";
+    LINK_ENTRY_TURNS_TOTAL = Counter "link_entry_turns_total" ["outcome"] "Times that the node told the others what is wanted in rooms: ok; away, and it keeps to its part of the limits.";
+    LINK_ENTRY_NODES = Gauge "link_entry_nodes" [] "Link nodes that share the limits of rooms, as far as this one knows.";
+    LINK_OWED_JOINS_TOTAL = Counter "link_owed_joins_total" [] "Joins let in that the room's bucket did not have; the node lets so many fewer in afterwards.";
 
     GSLB_ANSWERS_TOTAL = Counter "gslb_answers_total" ["outcome"] "Answers: assigned, renewed; or read-only because the fleet is full, none_live, no_transport.";
     GSLB_REFUSALS_TOTAL = Counter "gslb_refusals_total" ["reason"] "Questions refused, by the problem's code.";

@@ -89,7 +89,7 @@ async fn reserve_listeners_are_served_and_reported_apart() {
     let report = collector.next().await;
 
     assert_eq!(report.load.handshakes_per_s_max, 77);
-    assert_eq!(report.addresses.len(), 5);
+    assert_eq!(report.addresses.len(), 6);
     let [reserve] = &report.reserve[..] else { panic!("{:?}", report.reserve) };
     assert!(!report.addresses.contains(reserve));
     let target: SocketAddr = reserve.authority().parse().unwrap();
@@ -139,7 +139,7 @@ async fn sessions_that_move_are_told_where_to_by_turns_and_only_once() {
     };
     let addresses = vec![to(1, Transport::Tcp), to(2, Transport::Tcp), to(3, Transport::Wss)];
     let at = world.clock.wall();
-    let fact = Fact::Move { node: NODE, window_ms: 0, addresses, at };
+    let fact = Fact::Move { node: NODE, sessions: None, window_ms: 0, addresses, at };
 
     world.tell(fact.clone()).await;
 
