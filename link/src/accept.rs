@@ -270,7 +270,7 @@ impl Entrance {
     ) -> anyhow::Result<(Socket, Vec<u8>)> {
         let mut socket = match &listener.tls {
             Some(tls) => Socket::Tls(Box::new(tls.accept(stream).await?)),
-            None => Socket::Plain(stream),
+            None => Socket::Plain(Box::new(stream)),
         };
         let behind = match listener.framing {
             Framing::Stream => Vec::new(),

@@ -44,31 +44,41 @@ pub(crate) struct Conversation {
     outbox: Outbox,
     presence: Presence,
     /// The secret of the TLS connection, until the login.
-    exporter: Option<[u8; 32]>,
-    /// When some bytes must have been written; none while nothing waits.
-    write_by: Option<Mono>,
-    /// Set when the session is over.
-    farewell: Option<Farewell>,
-    /// To be said right after the answer to a join.
-    news: Vec<Control>,
+    exporter: Option<Box<[u8; 32]>>,
+    stage: Stage,
+    /// To be said right after the answer to a join. Most of the time there is none.
+    news: Option<Box<News>>,
 }
 
-/// The end of a session.
+/// What the connection has to do by when.
 #[derive(Clone, Copy, Debug)]
-enum Farewell {
-    /// Its last bytes may be written until then.
-    Telling { until: Mono },
+enum Stage {
+    /// Nothing waits for it.
+    Free,
+    /// It must take some bytes until then.
+    Writing { by: Mono },
+    /// The session is over; its last bytes may be written until then.
+    Telling { by: Mono },
     /// All is said; the client has until then to hang up.
-    Told { until: Mono },
+    Told { by: Mono },
 }
 
-impl Farewell {
-    const fn until(self) -> Mono {
+impl Stage {
+    const fn by(self) -> Option<Mono> {
         match self {
-            Self::Telling { until } | Self::Told { until } => until,
+            Self::Free => None,
+            Self::Writing { by } | Self::Telling { by } | Self::Told { by } => Some(by),
         }
     }
+
+    const fn is_over(self) -> bool {
+        matches!(self, Self::Telling { .. } | Self::Told { .. })
+    }
 }
+
+/// What joined rooms have to say.
+#[derive(Default)]
+struct News(Vec<Control>);
 
 /// How a turn ended.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +105,8 @@ impl Conversation {
         let limits = Arc::clone(&listener.limits);
         let now = node.clock.mono();
         let Protection { suite, exporter } = protection;
-        let session = Session::new(presence.session, limits, suite, presence.since, now);
+        let started = presence.since().unwrap_or(now);
+        let session = Session::new(presence.session(), limits, suite, started, now);
         let session = session.held_to(node.door.sdks());
         let outbox = Outbox::new(listener.framing, node.config.outbox_bytes_max);
         let mut conversation = Self {
@@ -105,10 +116,9 @@ impl Conversation {
             node,
             listener,
             io,
-            exporter,
-            write_by: None,
-            farewell: None,
-            news: Vec::new(),
+            exporter: exporter.map(Box::new),
+            stage: Stage::Free,
+            news: None,
         };
         let mut found = Vec::new();
         conversation.io.decoder.feed(behind, &mut found);
@@ -159,15 +169,13 @@ impl Conversation {
     fn write(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Result<(), Gone> {
         let mut written = 0;
         match self.io.poll_unsent(cx, &self.node, &mut written) {
-            Poll::Ready(Ok(())) => self.write_by = None,
+            Poll::Ready(Ok(())) if self.stage.is_over() => return self.hang_up(cx),
+            Poll::Ready(Ok(())) => self.stage = Stage::Free,
             Poll::Ready(Err(_)) => return Err(Gone),
             Poll::Pending => {
                 self.wait_for_room(written > 0);
                 return Ok(());
             }
-        }
-        if self.farewell.is_some() {
-            return self.hang_up(cx);
         }
         loop {
             scratch.blocks.clear();
@@ -189,18 +197,18 @@ impl Conversation {
 
     /// From now on, or from when it last took some, the socket must take some within a time.
     fn wait_for_room(&mut self, has_moved: bool) {
-        if (has_moved || self.write_by.is_none()) && self.farewell.is_none() {
-            self.write_by = Some(self.node.clock.mono() + ms(self.node.config.write_ms_max));
+        if matches!(self.stage, Stage::Free) || has_moved && !self.stage.is_over() {
+            let by = self.node.clock.mono() + ms(self.node.config.write_ms_max);
+            self.stage = Stage::Writing { by };
         }
     }
 
     /// All is said.
     fn hang_up(&mut self, cx: &mut Context<'_>) -> Result<(), Gone> {
-        if let Some(Farewell::Telling { .. }) = self.farewell {
+        if let Stage::Telling { .. } = self.stage {
             match self.io.poll_shutdown(cx) {
                 Poll::Ready(Ok(())) => {
-                    let until = self.node.clock.mono() + FAREWELL_MAX;
-                    self.farewell = Some(Farewell::Told { until });
+                    self.stage = Stage::Told { by: self.node.clock.mono() + FAREWELL_MAX };
                 }
                 Poll::Ready(Err(_)) => return Err(Gone),
                 Poll::Pending => {}
@@ -212,10 +220,12 @@ impl Conversation {
     /// Reads and decodes what has come; after the end of the session, lets it fall.
     fn read(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Result<Poll<()>, Gone> {
         scratch.found.clear();
-        let read = match self.farewell {
+        let read = match self.stage {
             // Closing at once would tear the last frames from the client's hands.
-            Some(Farewell::Told { .. }) => self.io.poll_rest(cx, scratch),
-            Some(Farewell::Telling { .. }) | None => self.io.poll_read(cx, scratch),
+            Stage::Told { .. } => self.io.poll_rest(cx, scratch),
+            Stage::Free | Stage::Writing { .. } | Stage::Telling { .. } => {
+                self.io.poll_read(cx, scratch)
+            }
         };
         match read {
             Poll::Ready(Ok(0) | Err(_)) => Err(Gone),
@@ -233,7 +243,7 @@ impl Conversation {
                     Input::Frame(frame)
                 }
                 Found::Ping(content) => {
-                    if self.farewell.is_none() && self.io.unsent_bytes() < PONG_BYTES_MAX {
+                    if !self.stage.is_over() && self.io.unsent_bytes() < PONG_BYTES_MAX {
                         self.io.send(pong_frame(&content), &self.node);
                     }
                     Input::Heard
@@ -316,18 +326,17 @@ impl Conversation {
     }
 
     fn deadline(&self) -> Mono {
-        let farewell = self.farewell.map(Farewell::until);
-        let deadlines = [self.session.deadline(), self.write_by, farewell];
+        let deadlines = [self.session.deadline(), self.stage.by()];
         deadlines.into_iter().flatten().min().unwrap_or_default()
     }
 
     fn check_deadlines(&mut self) -> Result<(), Gone> {
         let now = self.node.now();
-        if self.farewell.is_some_and(|it| now.mono >= it.until()) {
-            tracing::trace!("the client did not hang up");
-            return Err(Gone);
-        }
-        if self.write_by.is_some_and(|it| now.mono >= it) {
+        if self.stage.by().is_some_and(|it| now.mono >= it) {
+            if self.stage.is_over() {
+                tracing::trace!("the client did not hang up");
+                return Err(Gone);
+            }
             self.slow();
         }
         self.session.tick(now);
@@ -336,8 +345,8 @@ impl Conversation {
 
     /// The client takes too little: what waits is given up, so that the reason can be told.
     fn slow(&mut self) {
-        self.write_by = None;
-        if self.farewell.is_none() {
+        if !self.stage.is_over() {
+            self.stage = Stage::Free;
             self.io.give_up(&self.node);
             self.outbox = Outbox::new(self.listener.framing, self.node.config.outbox_bytes_max);
             self.session.handle(Input::End(goodbye(CloseCode::Slow)), self.node.now());
@@ -349,8 +358,7 @@ impl Conversation {
         self.node.counts.close(code);
         self.presence.end(code);
         self.io.socket.end(code);
-        self.farewell = Some(Farewell::Telling { until: self.node.clock.mono() + FAREWELL_MAX });
-        self.write_by = None;
+        self.stage = Stage::Telling { by: self.node.clock.mono() + FAREWELL_MAX };
         let mut blocks = Vec::new();
         self.outbox.take_own(&mut blocks);
         if self.listener.framing == Framing::WebSocket {

@@ -201,3 +201,16 @@ impl Wake for Line {
 pub(crate) fn end(code: CloseCode, retry_after_ms: u32) -> Mail {
     Mail::End(Close { code, reason: code.name().to_owned(), retry_after_ms, addresses: Vec::new() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_takes_little() {
+        let bytes = size_of::<Line>();
+
+        // Beside it there are the two counts of its `Arc`.
+        assert!(bytes <= 312, "{bytes}");
+    }
+}

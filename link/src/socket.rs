@@ -21,7 +21,7 @@ use settled::Settled;
 /// A connection's byte stream.
 #[derive(Debug)]
 pub(crate) enum Socket {
-    Plain(TcpStream),
+    Plain(Box<TcpStream>),
     Tls(Box<ServerStream>),
     Quic(Box<QuicStream>),
     /// Plain, in its leanest form.
@@ -46,7 +46,7 @@ impl Socket {
     pub(crate) fn settle(&mut self, poller: &Poller, session: SessionId) -> io::Result<()> {
         *self = match std::mem::replace(self, Self::Lost) {
             Self::Plain(stream) => {
-                let settled = Settled::new(stream.into_std()?);
+                let settled = Settled::new((*stream).into_std()?);
                 poller.watch(&settled, session)?;
                 Self::Settled(settled)
             }

@@ -22,7 +22,7 @@ pub struct Outbox {
     bytes_max: usize,
     /// None while nothing waits.
     own: Option<Box<Own>>,
-    seats: Vec<(RoomId, Cursor)>,
+    seats: Box<[(RoomId, Cursor)]>,
 }
 
 /// Frames for this session alone.
@@ -35,8 +35,8 @@ struct Own {
 impl Outbox {
     /// An empty outbox.
     #[must_use]
-    pub const fn new(framing: Framing, bytes_max: usize) -> Self {
-        Self { framing, bytes_max, own: None, seats: Vec::new() }
+    pub fn new(framing: Framing, bytes_max: usize) -> Self {
+        Self { framing, bytes_max, own: None, seats: Box::default() }
     }
 
     /// Queues a frame for this session alone.
@@ -54,13 +54,17 @@ impl Outbox {
     /// Follows a room from `cursor` on.
     pub fn follow(&mut self, room: RoomId, cursor: Cursor) {
         self.unfollow(&room);
-        self.seats.reserve_exact(1);
-        self.seats.push((room, cursor));
+        let mut seats = std::mem::take(&mut self.seats).into_vec();
+        seats.reserve_exact(1);
+        seats.push((room, cursor));
+        self.seats = seats.into_boxed_slice();
     }
 
     /// Stops following a room.
     pub fn unfollow(&mut self, room: &RoomId) {
-        self.seats.retain(|(it, _)| it != room);
+        let mut seats = std::mem::take(&mut self.seats).into_vec();
+        seats.retain(|(it, _)| it != room);
+        self.seats = seats.into_boxed_slice();
     }
 
     /// Moves the frames of this session alone to `out`; they go before those of rooms.

@@ -180,6 +180,7 @@ enum Phase {
 
 /// What is to be done. It takes no memory while that is nothing.
 #[derive(Debug, Default)]
+#[expect(clippy::box_collection, reason = "every session has one, and it is nearly always empty")]
 struct Outputs(Option<Box<VecDeque<Output>>>);
 
 impl Outputs {

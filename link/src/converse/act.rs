@@ -38,12 +38,12 @@ impl Conversation {
         if self.session.is_open() && self.presence.open() {
             self.io.decoder.allow(self.listener.limits.frame_bytes_max);
             self.exporter = None;
-            if let Err(error) = self.io.socket.settle(&self.node.poller, self.presence.session) {
+            if let Err(error) = self.io.socket.settle(&self.node.poller, self.presence.session()) {
                 tracing::warn!(%error, "a session was lost when its login was over");
             }
         }
         if self.session.is_open() {
-            for news in std::mem::take(&mut self.news) {
+            for news in self.news.take().into_iter().flat_map(|it| it.0) {
                 self.send(&Downlink::Control(news));
             }
         }
@@ -68,8 +68,10 @@ impl Conversation {
         let (joined, seat) = self.node.join(&member, &self.presence, join);
         if let Some(Seat { room, cursor, news }) = seat {
             self.outbox.follow(room.id.clone(), cursor);
-            self.presence.sit(room);
-            self.news.extend(news);
+            self.presence.sit(&room);
+            if let Some(news) = news {
+                self.news.get_or_insert_default().0.push(news);
+            }
         }
         self.session.handle(Input::Joined(joined), self.node.now());
     }

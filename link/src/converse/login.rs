@@ -1,5 +1,6 @@
 //! Whether a conversation's credential is taken, and when to come back if it is not.
 
+use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 
 use auth_core::token::Unverified;
@@ -65,10 +66,10 @@ impl Conversation {
     /// Checks the binder and what it binds, unless too many logins failed lately that named the
     /// same account and came from here.
     fn check_credential(&self, claim: &Claim) -> Result<(Pass, Confirm), Shut> {
-        let (node, site) = (&self.node, self.presence.site);
+        let node = &self.node;
         let named = self.named(claim);
-        if let Some((app, account)) = &named {
-            let admitted = node.failures.lock().admit(*app, account, site, node.clock.mono());
+        if let Some((app, account, site)) = &named {
+            let admitted = node.failures.lock().admit(*app, account, *site, node.clock.mono());
             admitted.map_err(|wait| Shut {
                 wait,
                 ..Shut::named(CloseCode::RateLimited, "account_limited")
@@ -79,7 +80,7 @@ impl Conversation {
             let pass = node.door.check(&claim.login, self.listener.link, node.clock.wall())?;
             Ok((pass, confirm))
         });
-        if let Some((app, account)) = named {
+        if let Some((app, account, site)) = named {
             match &checked {
                 Ok(_) => node.failures.lock().forget(app, account, site),
                 Err(shut) if is_fault_of_credential(shut.code) => {
@@ -91,11 +92,11 @@ impl Conversation {
         checked
     }
 
-    /// The account that a login says it is of.
+    /// The account that a login says it is of, and where it comes from.
     ///
     /// Over a plain connection nobody asks: terminators stand behind those, and one address is
     /// everybody's. What a resume ticket names cannot be read before its seal is checked.
-    fn named(&self, claim: &Claim) -> Option<(AppId, ViewerId)> {
+    fn named(&self, claim: &Claim) -> Option<(AppId, ViewerId, IpAddr)> {
         let Credential::Token(text) = &claim.login.credential else {
             return None;
         };
@@ -103,7 +104,7 @@ impl Conversation {
             return None;
         }
         let claims = Unverified::read(text).ok()?.claims;
-        Some((claims.app, claims.account))
+        Some((claims.app, claims.account, self.presence.site()?))
     }
 
     fn grant(&self, pass: &Pass, confirm: Confirm) -> Grant {
@@ -127,11 +128,11 @@ impl Conversation {
         let credential = match &claim.login.credential {
             Credential::Token(text) | Credential::ResumeTicket(text) => text.as_bytes(),
         };
-        match (claim.login.binder, self.exporter) {
+        match (claim.login.binder, self.exporter.as_deref()) {
             (Some(found), Some(exporter)) => {
-                let expected = channel::binder(&exporter, &claim.hello, credential);
+                let expected = channel::binder(exporter, &claim.hello, credential);
                 if bool::from(expected.ct_eq(&found)) {
-                    Ok(Some(channel::confirm(&exporter, &claim.hello, &claim.welcome)))
+                    Ok(Some(channel::confirm(exporter, &claim.hello, &claim.welcome)))
                 } else {
                     Err(bad)
                 }

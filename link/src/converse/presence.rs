@@ -21,16 +21,11 @@ use crate::rooms::Room;
 /// What a connection takes up.
 pub(crate) struct Presence {
     node: Arc<Node>,
-    pub(super) session: SessionId,
-    /// When the connection was accepted.
-    pub(super) since: Mono,
-    /// Where it comes from, as far as one subscriber reaches.
-    pub(super) site: IpAddr,
     pub(crate) line: Arc<Line>,
-    pub(super) seats: Vec<Arc<Room>>,
-    pass: Option<Pass>,
+    pub(super) seats: Box<[Arc<Room>]>,
+    pass: Option<Box<Pass>>,
     /// None once it is logged in.
-    handshake: Option<Handshake>,
+    handshake: Option<Box<Handshake>>,
     /// Why this node ended it, if it did.
     ended: Option<CloseCode>,
 }
@@ -58,7 +53,9 @@ impl Drop for Place {
 /// A connection that is not logged in.
 struct Handshake {
     node: Arc<Node>,
-    _place: Place,
+    /// When the connection was accepted.
+    since: Mono,
+    place: Place,
 }
 
 impl Drop for Handshake {
@@ -74,23 +71,35 @@ impl Presence {
         node.traffic.handshakes.fetch_add(1, Ordering::Relaxed);
         node.traffic.changed.notify_one();
         node.counts.handshakes.inc();
-        let session = node.new_session();
+        let since = node.clock.mono();
+        let handshake = Handshake { node: Arc::clone(node), since, place };
         Self {
-            session,
-            since: node.clock.mono(),
-            site: place.site,
-            line: node.lines.open(session, &node.pump),
-            seats: Vec::new(),
+            line: node.lines.open(node.new_session(), &node.pump),
+            seats: Box::default(),
             pass: None,
-            handshake: Some(Handshake { node: Arc::clone(node), _place: place }),
+            handshake: Some(Box::new(handshake)),
             ended: None,
             node: Arc::clone(node),
         }
     }
 
+    pub(super) fn session(&self) -> SessionId {
+        self.line.session
+    }
+
+    /// When the connection was accepted, until its login is done.
+    pub(super) fn since(&self) -> Option<Mono> {
+        self.handshake.as_ref().map(|it| it.since)
+    }
+
+    /// Where it comes from, as far as one subscriber reaches, until the login is done.
+    pub(super) fn site(&self) -> Option<IpAddr> {
+        self.handshake.as_ref().map(|it| it.place.site)
+    }
+
     /// A credential was good: a kick can find the session now.
     pub(super) fn arrive(&mut self, pass: Pass) {
-        self.pass = Some(pass);
+        self.pass = Some(Box::new(pass));
         if let Some(member) = self.member() {
             self.node.hub.lock().arrive(&member);
         }
@@ -104,7 +113,7 @@ impl Presence {
             return Err(Shut::named(CloseCode::TokenInvalid, "other_account"));
         }
         self.node.door.check_kicks(&pass, self.node.clock.wall())?;
-        self.pass = Some(pass);
+        self.pass = Some(Box::new(pass));
         Ok(())
     }
 
@@ -126,7 +135,7 @@ impl Presence {
     }
 
     pub(crate) fn is_promoted(&self) -> bool {
-        self.pass.as_ref().is_some_and(Pass::is_promoted)
+        self.pass.as_ref().is_some_and(|it| it.is_promoted())
     }
 
     /// Whether the session's permission names the room.
@@ -154,13 +163,13 @@ impl Presence {
         may_stay.then_some(()).ok_or(CloseCode::NoRoom)
     }
 
-    pub(super) fn sit(&mut self, room: Arc<Room>) {
-        self.seats.retain(|it| it.id != room.id);
-        self.seats.push(room);
+    pub(super) fn sit(&mut self, room: &Arc<Room>) {
+        let others = self.seats.iter().filter(|it| it.id != room.id).cloned();
+        self.seats = others.chain([Arc::clone(room)]).collect();
     }
 
     pub(super) fn leave(&mut self, room: &RoomId) {
-        self.seats.retain(|it| it.id != *room);
+        self.seats = self.seats.iter().filter(|it| it.id != *room).cloned().collect();
         if let Some(member) = self.member() {
             self.node.leave(&member, room);
         }
@@ -168,7 +177,7 @@ impl Presence {
 
     /// Takes the session out of all rooms.
     pub(super) fn depart(&mut self) {
-        self.seats.clear();
+        self.seats = Box::default();
         if let Some(member) = self.member() {
             self.node.depart(&member);
         }
@@ -177,7 +186,7 @@ impl Presence {
     fn member(&self) -> Option<Member> {
         let pass = self.pass.as_ref()?;
         Some(Member {
-            session: self.session,
+            session: self.session(),
             app: pass.app,
             viewer: pass.viewer.clone(),
             role: pass.role(),
@@ -189,12 +198,16 @@ impl Presence {
 impl Drop for Presence {
     fn drop(&mut self) {
         self.depart();
-        self.node.lines.close(self.session);
-        if self.handshake.is_none() {
-            self.node.traffic.sessions.fetch_sub(1, Ordering::Relaxed);
-            self.node.counts.sessions.dec();
-        } else if self.ended.is_none_or(is_sign) && !self.node.is_draining() {
-            self.node.signs.lock().note(self.site, self.node.clock.mono());
+        self.node.lines.close(self.session());
+        match self.site() {
+            None => {
+                self.node.traffic.sessions.fetch_sub(1, Ordering::Relaxed);
+                self.node.counts.sessions.dec();
+            }
+            Some(site) if self.ended.is_none_or(is_sign) && !self.node.is_draining() => {
+                self.node.signs.lock().note(site, self.node.clock.mono());
+            }
+            Some(_) => {}
         }
         self.node.traffic.changed.notify_one();
     }
