@@ -11,6 +11,7 @@ mod entrant;
 mod http;
 mod nodes;
 mod numbers;
+mod offers;
 mod peer;
 mod plain;
 mod refusal;
@@ -21,9 +22,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::Guard;
 use auth_core::app::App;
 use auth_core::ticket::{self, TicketRefusal};
-use auth_core::token::{Claims, Draft};
 use gslb_core::assign::{self, ADDRESSES_PER_ANSWER, Request};
 use gslb_core::bases::Rotation;
 use gslb_core::listener::Listener;
@@ -37,11 +38,11 @@ use proto::time::Wall;
 use crate::config::Config;
 use crate::known::{Known, Minter};
 use crate::nodes::Desk;
-use crate::place::{Carriers, Whereabouts};
+use crate::place::{Carriers, Place, Whereabouts};
 use admission::{Admission, Admitted};
-use ask::Ask;
+use ask::{Ask, Room};
 use counts::{Counts, Outcome};
-use entrant::Entrant;
+use entrant::{Asker, Entrant};
 use render::{Form, Paths, Written};
 
 pub(crate) use http::router;
@@ -74,6 +75,17 @@ pub struct Question<'a> {
 
 /// The addresses to mint for, in the order to try them.
 type Chosen<'a> = [Option<&'a Listener>; ADDRESSES_PER_ANSWER];
+
+/// What is known at one moment. The answers of one batch are made of the same.
+struct Moment {
+    now: Wall,
+    /// Since everything on `control` was known.
+    control_age: Option<Duration>,
+    keys: Guard<Option<Arc<Minter>>>,
+    snapshot: Guard<Arc<Snapshot>>,
+    place: Guard<Arc<Place>>,
+    bases: Guard<Arc<Rotation>>,
+}
 
 impl Answerer {
     pub(crate) fn new(
@@ -131,21 +143,20 @@ impl Answerer {
         answer: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         let start = answer.len();
+        let known = self.look(now);
         render::put_server(form, now, answer);
         if form == Form::Json {
             answer.push(b',');
         }
-        let bases = self.known.bases.load();
-        if let Err(refusal) = self.offer(form, ask, admitted, &bases, now, answer) {
+        if let Err(refusal) = self.offer(form, ask, admitted, &known, answer) {
             answer.truncate(start);
             return Err(refusal);
         }
-        let segments = match bases.has_regions() {
-            true => bases.next(
-                self.known.place.load().of(admitted.address).region.unwrap_or(&self.config.region),
-            ),
-            false => bases.next(""),
+        let region = match known.bases.has_regions() {
+            true => self.region_of(admitted.address, &known),
+            false => "",
         };
+        let segments = known.bases.next(region);
         match form {
             Form::Json => {
                 self.written.common_json(segments, answer);
@@ -156,6 +167,24 @@ impl Answerer {
         Ok(())
     }
 
+    /// What is known now.
+    fn look(&self, now: Wall) -> Moment {
+        Moment {
+            now,
+            // Before the kicks are looked at: one that is read meanwhile must not count as looked at.
+            control_age: self.known.control.age(self.clock.mono()),
+            keys: self.known.keys.current(),
+            snapshot: self.known.snapshot.load(),
+            place: self.known.place.load(),
+            bases: self.known.bases.load(),
+        }
+    }
+
+    /// The region of this address; the own one where no file says it.
+    fn region_of<'a>(&'a self, address: IpAddr, known: &'a Moment) -> &'a str {
+        known.place.of(address).region.unwrap_or(&self.config.region)
+    }
+
     /// Writes what an answer has for this viewer alone: addresses with tokens, the order of the
     /// ways, and when to ask again where there are no addresses. After a refusal a part of it may
     /// be written.
@@ -164,40 +193,35 @@ impl Answerer {
         form: Form,
         ask: &Ask<'_>,
         admitted: Admitted,
-        bases: &Rotation,
-        now: Wall,
+        known: &Moment,
         answer: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         let device = ask.client.device.as_ref().map(|it| DeviceId::parse(&it.0)).transpose();
         let device = device.map_err(|_| Refusal::Device)?;
-        // Before the kicks are looked at: one that is read meanwhile must not count as looked at.
-        let control_age = self.known.control.age(self.clock.mono());
-        let entrant = self.entrant(ask, now)?;
+        let asker = self.asker(ask, known.now)?;
+        let entrant = asker.enter(&self.known.policies.read())?;
         admitted.check_app(entrant.app)?;
 
-        let keys = self.known.keys.current();
-        let minter = keys.as_ref().ok_or(Refusal::NoKeys)?;
-        let from = counting_from(control_age, &entrant, now)?;
-        let snapshot = self.known.snapshot.load();
-        let (chosen, outcome) = self.choose(&snapshot, ask, admitted)?;
+        let minter = known.keys.as_ref().ok_or(Refusal::NoKeys)?;
+        let from = counting_from(known, &entrant)?;
+        let (chosen, outcome) = self.choose(known, ask, admitted)?;
         let paths = Paths {
             class: ask.client.class,
             has_addresses: chosen[0].is_some(),
-            has_segments: !bases.is_empty(),
+            has_segments: !known.bases.is_empty(),
         };
         let retry_after_ms = if paths.has_addresses { 0 } else { self.admission.returns.next_ms() };
         if !paths.has_addresses && !paths.has_segments {
             return Err(Refusal::Nowhere { retry_after_ms });
         }
-        let by = entrant.by;
-        put_offers(form, &chosen, minter, &entrant.claims(device, from), answer)?;
+        offers::put(form, &chosen, minter, &entrant.shared(device.as_ref(), from), answer)?;
         self.written.delivery(form, paths, answer);
         render::put_retry_after(form, retry_after_ms, answer);
-        self.counts.answered(outcome, by);
+        self.counts.answered(outcome, entrant.by);
         Ok(())
     }
 
-    fn entrant(&self, ask: &Ask<'_>, now: Wall) -> Result<Entrant, Refusal> {
+    fn asker<'a>(&self, ask: &'a Ask<'_>, now: Wall) -> Result<Asker<'a>, Refusal> {
         let ticket = &*ask.ticket.0;
         if !ticket.is_empty() {
             if ask.app.is_some() || ask.room.is_some() {
@@ -205,32 +229,35 @@ impl Answerer {
             }
             let tickets = self.known.tickets.load();
             let revocations = self.known.revocations.read();
-            let ticket = ticket::verify(ticket, &tickets, &revocations, now)?;
-            return Entrant::with_ticket(ticket, &self.known.policies.read());
+            return Ok(Asker::Known(ticket::verify(ticket, &tickets, &revocations, now)?));
         }
-        let (Some(app), Some(room), None) = (ask.app, &ask.room, &ask.renew) else {
+        let (Some(app), Some(Room(room)), None) = (ask.app, &ask.room, &ask.renew) else {
             return Err(Refusal::TicketRequired);
         };
         if !self.apps.contains(&app) {
             return Err(TicketRefusal::UnknownApp { app }.into());
         }
-        let number = numbers::next().map_err(|_| Refusal::NoRandom)?;
-        Entrant::without_ticket(app, room.0.clone(), number, &self.known.policies.read())
+        let mut number = [0; 16];
+        numbers::fill(&mut number).map_err(|_| Refusal::NoRandom)?;
+        Ok(Asker::passing(app, room, number))
     }
 
     /// The addresses to mint for.
     fn choose<'a>(
         &self,
-        snapshot: &'a Snapshot,
+        known: &'a Moment,
         ask: &Ask<'_>,
         admitted: Admitted,
     ) -> Result<(Chosen<'a>, Outcome), Refusal> {
+        let Moment { snapshot, place, .. } = known;
         let mut chosen = Chosen::default();
+        // Also a reserve address: its sessions were moved there by their links, and no gslb knows
+        // which. Whoever holds a ticket can so find out whether a guess at its whole name is one, as
+        // could a connection to it; here each guess counts for the guesser's rate.
         if let Some(authority) = &ask.renew {
             chosen[0] = Some(snapshot.find(&authority.0).ok_or(Refusal::UnknownAddress)?);
             return Ok((chosen, Outcome::Renewed));
         }
-        let place = self.known.place.load();
         let Whereabouts { carrier, region } = place.of(admitted.address);
         self.counts.viewer(carrier);
         let region = snapshot.region(region.unwrap_or(&self.config.region));
@@ -248,51 +275,15 @@ impl Answerer {
     }
 }
 
-/// Writes the addresses, each with a token of its own.
-fn put_offers(
-    form: Form,
-    chosen: &Chosen<'_>,
-    minter: &Minter,
-    claims: &Claims,
-    answer: &mut Vec<u8>,
-) -> Result<(), Refusal> {
-    let numbers: [u8; 16 * ADDRESSES_PER_ANSWER] =
-        numbers::next().map_err(|_| Refusal::NoRandom)?;
-    let offers = chosen.iter().flatten().zip(numbers.as_chunks().0);
-    if form == Form::Json {
-        answer.extend_from_slice(b"\"addresses\":[");
-    }
-    let (epoch, mut draft) = (minter.epoch(claims.iat_s), Draft::new(claims));
-    for (at, (listener, number)) in offers.enumerate() {
-        if at > 0 && form == Form::Json {
-            answer.push(b',');
-        }
-        render::put_address(form, listener, answer);
-        let link = listener.link_id();
-        let minted =
-            minter.with_key(claims.app, link, epoch, |key| draft.mint(link, number, key, answer));
-        minted.map_err(|_| Refusal::NoKeys)?;
-        render::put_offer_end(form, answer);
-    }
-    if form == Form::Json {
-        answer.push(b']');
-    }
-    Ok(())
-}
-
 /// The moment that the tokens count from: the one up to which all kicks are known. A link refuses
 /// a token from before a kick, so one that this process has not heard of holds there.
 ///
 /// There is none if half of the time for which links take the token would be over.
-fn counting_from(
-    control_age: Option<Duration>,
-    entrant: &Entrant,
-    now: Wall,
-) -> Result<Wall, Refusal> {
-    let age = control_age.ok_or(Refusal::Behind)?;
+fn counting_from(known: &Moment, entrant: &Entrant<'_>) -> Result<Wall, Refusal> {
+    let age = known.control_age.ok_or(Refusal::Behind)?;
     let taken_s = u64::from(entrant.ttl_s) + u64::from(entrant.skew_s);
     if age > Duration::from_secs(taken_s) / 2 {
         return Err(Refusal::Behind);
     }
-    Ok(now - age)
+    Ok(known.now - age)
 }

@@ -99,6 +99,30 @@ impl Key {
         bytes(self.digest(message))
     }
 
+    /// The MACs of several messages, each with a key of its own.
+    ///
+    /// A block of a hash waits for the block before, and a processor has time for another hash
+    /// meanwhile: block by block three MACs of tokens take two thirds of the time of one after
+    /// another.
+    #[must_use]
+    #[inline]
+    pub fn sign_each<const N: usize>(
+        keys: [&Self; N],
+        messages: [Padded<'_>; N],
+    ) -> [[u8; MAC_BYTES]; N] {
+        let together = Hmac::sign_each(keys.map(Self::sha256), &messages);
+        let digests =
+            together.unwrap_or_else(|| std::array::from_fn(|at| keys[at].digest(&messages[at])));
+        digests.map(bytes)
+    }
+
+    const fn sha256(&self) -> Option<&Hmac<hash::Sha256>> {
+        match &self.0 {
+            State::Sha256(it) => Some(it),
+            State::Sm3(_) | State::Sha512_256(_) => None,
+        }
+    }
+
     /// Whether `mac` is the message's; the time taken does not depend on where they differ.
     #[must_use]
     #[inline]
@@ -172,6 +196,32 @@ impl<H: Zeroize> Hmac<H> {
         let mut inner = H::clone(&self.inner);
         inner.absorb(message.blocks);
         finish(&*self.outer, &bytes(inner.digest()))
+    }
+
+    /// A block of each in turn; nothing if a key is missing.
+    #[inline(always)]
+    fn sign_each<const N: usize>(
+        keys: [Option<&Self>; N],
+        messages: &[Padded<'_>; N],
+    ) -> Option<[Digest; N]>
+    where
+        H: Hash<BLOCK_BYTES>,
+    {
+        let mut inner = std::array::from_fn::<H, N, _>(|_| H::start());
+        for (state, key) in inner.iter_mut().zip(keys) {
+            *state = H::clone(&key?.inner);
+        }
+        let blocks = messages.iter().map(|it| it.blocks.len()).max()?;
+        for at in 0..blocks {
+            for (state, message) in inner.iter_mut().zip(messages) {
+                state.absorb(message.blocks.get(at..=at).unwrap_or_default());
+            }
+        }
+        let mut digests = [Digest::default(); N];
+        for ((digest, state), key) in digests.iter_mut().zip(&inner).zip(keys) {
+            *digest = finish(&*key?.outer, &bytes(state.digest()));
+        }
+        Some(digests)
     }
 }
 

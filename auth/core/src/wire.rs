@@ -21,15 +21,15 @@ pub(crate) struct Damaged;
 /// Puts down account, device and rooms.
 #[inline]
 pub(crate) fn put_names(
-    account: &ViewerId,
+    account: &str,
     device: Option<&DeviceId>,
-    rooms: &Rooms,
+    rooms: &[RoomId],
     mut put: impl FnMut(&[u8]),
 ) {
-    put_name(account.as_str(), &mut put);
+    put_name(account, &mut put);
     put_name(device.map_or("", DeviceId::as_str), &mut put);
-    put(&[u8::try_from(rooms.len()).expect("Rooms holds at most 8")]);
-    for room in rooms.iter() {
+    put(&[u8::try_from(rooms.len()).expect("there are at most 8 rooms")]);
+    for room in rooms {
         put_name(room.as_str(), &mut put);
     }
 }

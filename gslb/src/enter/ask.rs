@@ -13,9 +13,13 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 
 use super::Refusal;
+use crate::config::BATCH_MAX;
+use usual::Reader;
+
+mod usual;
 
 /// The question.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Ask<'a> {
     /// Empty: none.
@@ -30,7 +34,7 @@ pub(super) struct Ask<'a> {
 }
 
 /// What the client is.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Client<'a> {
     #[serde(borrow)]
@@ -41,12 +45,12 @@ pub(super) struct Client<'a> {
 }
 
 /// A text where it lies, unless it is written with escapes.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, PartialEq)]
 #[serde(transparent)]
 pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 /// A room's name, read where it lies.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(super) struct Room(pub(super) RoomId);
 
 /// What a client says that it can speak, best first, repeats left out.
@@ -56,10 +60,62 @@ pub(super) struct Transports {
 }
 
 /// Reads a question.
-pub(super) fn read<'a, A: Deserialize<'a>>(body: &'a [u8]) -> Result<A, Refusal> {
+pub(super) fn read(body: &[u8]) -> Result<Ask<'_>, Refusal> {
     // Looked at once: otherwise each of its texts would be.
     let body = std::str::from_utf8(body).map_err(|_| Refusal::Malformed)?;
-    serde_json::from_str(body).map_err(|_| Refusal::Malformed)
+    let mut reader = Reader::new(body);
+    match reader.ask() {
+        Some(ask) if reader.is_at_end() => Ok(ask),
+        Some(_) | None => serde_json::from_str(body).map_err(|_| Refusal::Malformed),
+    }
+}
+
+/// The questions of one batch, as many as any configuration allows; the others are counted.
+#[derive(Debug, Default)]
+pub(super) struct Asks<'a> {
+    pub(super) list: Vec<Ask<'a>>,
+    pub(super) count: usize,
+}
+
+/// Reads many.
+pub(super) fn read_all(body: &[u8]) -> Result<Asks<'_>, Refusal> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Batch<'a> {
+        #[serde(borrow)]
+        requests: Asks<'a>,
+    }
+
+    let body = std::str::from_utf8(body).map_err(|_| Refusal::Malformed)?;
+    if let Some(asks) = usual(body) {
+        return Ok(asks);
+    }
+    let batch: Batch<'_> = serde_json::from_str(body).map_err(|_| Refusal::Malformed)?;
+    Ok(batch.requests)
+}
+
+fn usual(body: &str) -> Option<Asks<'_>> {
+    let (mut reader, mut asks) = (Reader::new(body), Asks::default());
+    reader.eat('{')?;
+    if reader.string()? != "requests" {
+        return None;
+    }
+    reader.eat(':')?;
+    reader.elements(|it| {
+        asks.push(it.ask()?);
+        Some(())
+    })?;
+    reader.eat('}')?;
+    reader.is_at_end().then_some(asks)
+}
+
+impl<'a> Asks<'a> {
+    fn push(&mut self, ask: Ask<'a>) {
+        self.count += 1;
+        if self.list.len() < BATCH_MAX as usize {
+            self.list.push(ask);
+        }
+    }
 }
 
 impl Client<'_> {
@@ -104,6 +160,30 @@ impl<'de> Deserialize<'de> for Room {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = Text::deserialize(deserializer)?;
         RoomId::parse(&name.0).map(Self).map_err(D::Error::custom)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Asks<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct List;
+
+        impl<'de> Visitor<'de> for List {
+            type Value = Asks<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a list of questions")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Asks<'de>, A::Error> {
+                let mut asks = Asks::default();
+                while let Some(ask) = seq.next_element()? {
+                    asks.push(ask);
+                }
+                Ok(asks)
+            }
+        }
+
+        deserializer.deserialize_seq(List)
     }
 }
 

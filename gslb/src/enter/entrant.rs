@@ -6,19 +6,33 @@
 
 use auth_core::policy::{Policies, access};
 use auth_core::ticket::Ticket;
-use auth_core::token::{Claims, Rooms, TTL_S_MAX, cap, flag};
-use proto::id::{AppId, DeviceId, RoomId, ViewerId};
+use auth_core::token::{Shared, TTL_S_MAX, cap, flag};
+use proto::id::{AppId, DeviceId, RoomId};
 use proto::policy::{Access, Entry, Policy, SKEW_S_MAX};
 use proto::time::Wall;
 
 use super::refusal::Refusal;
 
+/// Who asks.
+#[derive(Debug)]
+pub(super) enum Asker<'a> {
+    /// Whom a ticket names.
+    Known(Ticket),
+    /// Somebody without a ticket.
+    Passing {
+        app: AppId,
+        room: &'a RoomId,
+        /// `anon-` and 32 hexadecimal digits.
+        account: [u8; 37],
+    },
+}
+
 /// Somebody who may have tokens, and what stands in them.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Entrant {
+pub(super) struct Entrant<'a> {
     pub(super) app: AppId,
-    pub(super) account: ViewerId,
-    pub(super) rooms: Rooms,
+    pub(super) account: &'a str,
+    pub(super) rooms: &'a [RoomId],
     /// Bits of [`flag`].
     pub(super) flags: u8,
     /// Bits of [`cap`].
@@ -39,61 +53,67 @@ pub(super) enum By {
     Guest,
 }
 
-impl Entrant {
-    /// Whom a ticket names, as far as the policies of all its rooms allow.
-    pub(super) fn with_ticket(ticket: Ticket, policies: &Policies) -> Result<Self, Refusal> {
-        let policy = policies.of(ticket.app, &ticket.rooms);
-        let entrant = Self {
-            flags: ticket.flags(),
-            app: ticket.app,
-            account: ticket.account,
-            rooms: ticket.rooms,
-            caps: ticket.caps,
-            ttl_s: policy.token_ttl_s,
-            skew_s: policy.skew_s,
-            by: By::Ticket,
-        };
-        entrant.under(&policy)
-    }
-
+impl<'a> Asker<'a> {
     /// Somebody without a ticket, with the passing account `number`, which must be random.
-    pub(super) fn without_ticket(
-        app: AppId,
-        room: RoomId,
-        number: [u8; 16],
-        policies: &Policies,
-    ) -> Result<Self, Refusal> {
-        let policy = policies.of_room(app, &room);
-        let (by, flags) = match policy.entry {
-            Entry::Open => (By::Open, flag::NO_TICKET | flag::MAY_SEND),
-            Entry::Guest => (By::Guest, flag::NO_TICKET | flag::GUEST),
-            Entry::Token => return Err(Refusal::TicketRequired),
-        };
-        let account = passing_account(number);
-        let account = str::from_utf8(&account).expect("letters, digits and hyphens are text");
-        let entrant = Self {
-            app,
-            account: ViewerId::parse(account).expect("37 letters, digits and hyphens are a name"),
-            rooms: Rooms::from(room),
-            flags,
-            caps: 0,
-            ttl_s: policy.token_ttl_s,
-            skew_s: policy.skew_s,
-            by,
-        };
-        entrant.under(&policy)
+    pub(super) fn passing(app: AppId, room: &'a RoomId, number: [u8; 16]) -> Self {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut account = *b"anon-00000000000000000000000000000000";
+        for (digits, byte) in account[5..].as_chunks_mut().0.iter_mut().zip(number) {
+            *digits = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+        }
+        Self::Passing { app, room, account }
     }
 
-    /// What stands in the tokens, but for their address and number.
-    pub(super) fn claims(self, device: Option<DeviceId>, from: Wall) -> Claims {
-        Claims {
+    /// Lets them in as far as the policies of all their rooms allow.
+    pub(super) fn enter(&self, policies: &Policies) -> Result<Entrant<'_>, Refusal> {
+        match self {
+            Self::Known(ticket) => {
+                let policy = policies.of(ticket.app, &ticket.rooms);
+                let entrant = Entrant {
+                    app: ticket.app,
+                    account: ticket.account.as_str(),
+                    rooms: &ticket.rooms,
+                    flags: ticket.flags(),
+                    caps: ticket.caps,
+                    ttl_s: policy.token_ttl_s,
+                    skew_s: policy.skew_s,
+                    by: By::Ticket,
+                };
+                entrant.under(&policy)
+            }
+            &Self::Passing { app, room, ref account } => {
+                let policy = policies.of_room(app, room);
+                let (by, flags) = match policy.entry {
+                    Entry::Open => (By::Open, flag::NO_TICKET | flag::MAY_SEND),
+                    Entry::Guest => (By::Guest, flag::NO_TICKET | flag::GUEST),
+                    Entry::Token => return Err(Refusal::TicketRequired),
+                };
+                let account = str::from_utf8(account);
+                let entrant = Entrant {
+                    app,
+                    account: account.expect("letters, digits and hyphens are text"),
+                    rooms: std::slice::from_ref(room),
+                    flags,
+                    caps: 0,
+                    ttl_s: policy.token_ttl_s,
+                    skew_s: policy.skew_s,
+                    by,
+                };
+                entrant.under(&policy)
+            }
+        }
+    }
+}
+
+impl<'a> Entrant<'a> {
+    /// What stands in all the tokens.
+    pub(super) fn shared(&self, device: Option<&'a DeviceId>, from: Wall) -> Shared<'a> {
+        Shared {
             app: self.app,
-            link: [0; 16],
             iat_s: u32::try_from(from.unix_s()).unwrap_or(u32::MAX),
             ttl_s: self.ttl_s,
             flags: self.flags,
             caps: self.caps,
-            jti: [0; 16],
             account: self.account,
             device,
             rooms: self.rooms,
@@ -115,16 +135,6 @@ impl Entrant {
     }
 }
 
-/// `anon-` and the number's 32 hexadecimal digits.
-fn passing_account(number: [u8; 16]) -> [u8; 37] {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut account = *b"anon-00000000000000000000000000000000";
-    for (digits, byte) in account[5..].as_chunks_mut().0.iter_mut().zip(number) {
-        *digits = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
-    }
-    account
-}
-
 /// Which of the two rules refuses; where both do, the one that the viewer can do something about.
 fn refused(policy: &Policy, caps: u16) -> Refusal {
     if caps & cap::VERIFIED == 0 && policy.unverified == Access::Refuse {
@@ -137,6 +147,7 @@ fn refused(policy: &Policy, caps: u16) -> Refusal {
 #[cfg(test)]
 mod tests {
     use proto::control::Fact;
+    use proto::id::ViewerId;
     use proto::item::Role;
     use proto::policy::PolicyFact;
 
@@ -155,8 +166,8 @@ mod tests {
         RoomId::parse("lobby").unwrap()
     }
 
-    fn enter(role: Role, caps: u16, policy: Policy) -> Result<Entrant, Refusal> {
-        let ticket = Ticket {
+    fn enter(role: Role, caps: u16, policy: Policy) -> Result<(u16, u8), Refusal> {
+        let ticket = Asker::Known(Ticket {
             app: APP,
             account: ViewerId::parse("viewer").unwrap(),
             rooms: room().into(),
@@ -165,16 +176,15 @@ mod tests {
             caps,
             issued: Wall(0),
             expires: Wall(0),
-        };
-        Entrant::with_ticket(ticket, &policies(policy))
+        });
+        ticket.enter(&policies(policy)).map(|it| (it.ttl_s, it.flags))
     }
 
     #[test]
     fn a_policy_sets_the_life_and_the_use_of_tokens() {
         let of = |token_ttl_s, single_use| {
             let policy = Policy { token_ttl_s, single_use, ..Policy::default() };
-            let entrant = enter(Role::Viewer, 0, policy).unwrap();
-            (entrant.ttl_s, entrant.flags)
+            enter(Role::Viewer, 0, policy).unwrap()
         };
 
         assert_eq!(of(20, true), (20, flag::MAY_SEND | flag::SINGLE_USE));
@@ -185,7 +195,7 @@ mod tests {
     #[test]
     fn what_a_ticket_does_not_claim_costs_what_the_policy_says() {
         let flags = |policy: Policy, caps| {
-            enter(Role::Moderator, caps, Policy { single_use: false, ..policy }).map(|it| it.flags)
+            enter(Role::Moderator, caps, Policy { single_use: false, ..policy }).map(|it| it.1)
         };
         let may = flag::MODERATOR | flag::MAY_SEND;
         let read = Policy { unverified: Access::Read, minors: Access::Read, ..Policy::default() };
@@ -209,8 +219,9 @@ mod tests {
         let without = |entry, unverified| {
             let policies =
                 policies(Policy { entry, unverified, single_use: false, ..Policy::default() });
-            let entered = Entrant::without_ticket(APP, room(), [7; 16], &policies);
-            entered.map(|it| (it.by, it.flags, it.caps))
+            let room = room();
+            let asker = Asker::passing(APP, &room, [7; 16]);
+            asker.enter(&policies).map(|it| (it.by, it.flags, it.caps))
         };
 
         let sends = flag::NO_TICKET | flag::MAY_SEND;
@@ -226,11 +237,13 @@ mod tests {
     fn a_passing_account_is_its_number() {
         let policies = policies(Policy { entry: Entry::Open, ..Policy::default() });
         let account = |number| {
-            let entrant = Entrant::without_ticket(APP, room(), number, &policies).unwrap();
-            entrant.account.as_str().to_owned()
+            let room = room();
+            let asker = Asker::passing(APP, &room, number);
+            let account = asker.enter(&policies).unwrap().account.to_owned();
+            ViewerId::parse(&account).unwrap()
         };
 
-        assert_eq!(account([0; 16]), "anon-00000000000000000000000000000000");
-        assert_eq!(account([0xff; 16]), "anon-ffffffffffffffffffffffffffffffff");
+        assert_eq!(account([0; 16]).as_str(), "anon-00000000000000000000000000000000");
+        assert_eq!(account([0xff; 16]).as_str(), "anon-ffffffffffffffffffffffffffffffff");
     }
 }

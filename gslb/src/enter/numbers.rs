@@ -12,19 +12,18 @@ thread_local! {
     static GENERATOR: RefCell<Option<StdRng>> = const { RefCell::new(None) };
 }
 
-/// The next ones.
+/// Fills in the next ones.
 ///
 /// # Errors
 /// When the operating system gives a new thread no seed.
-pub(super) fn next<const BYTES: usize>() -> io::Result<[u8; BYTES]> {
+pub(super) fn fill(numbers: &mut [u8]) -> io::Result<()> {
     GENERATOR.with_borrow_mut(|generator| {
         let generator = match generator {
             Some(generator) => generator,
             None => generator.insert(StdRng::from_seed(kit::seed::random_bytes()?)),
         };
-        let mut bytes = [0; BYTES];
-        generator.fill_bytes(&mut bytes);
-        Ok(bytes)
+        generator.fill_bytes(numbers);
+        Ok(())
     })
 }
 
@@ -36,7 +35,11 @@ mod tests {
 
     #[test]
     fn numbers_do_not_repeat_within_or_across_threads() {
-        let some = || (0..1_000).map(|_| next::<16>().unwrap()).collect::<Vec<_>>();
+        let some = || {
+            let mut numbers = vec![[0; 16]; 1_000];
+            numbers.iter_mut().for_each(|it| fill(it).unwrap());
+            numbers
+        };
 
         let other = std::thread::spawn(some).join().unwrap();
         let numbers: BTreeSet<_> = some().into_iter().chain(other).collect();

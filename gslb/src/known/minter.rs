@@ -1,5 +1,6 @@
 //! What mints: a keyring, and the keys of its addresses once they were asked for.
 
+use std::ops::Deref;
 use std::sync::OnceLock;
 
 use auth_core::derive::LinkId;
@@ -30,6 +31,25 @@ struct Kept {
     key: token::Key,
 }
 
+/// A key to mint with.
+#[derive(Debug)]
+pub(crate) enum Lent<'a> {
+    Kept(&'a token::Key),
+    /// There was no place for it, or it is the first time.
+    Made(Box<token::Key>),
+}
+
+impl Deref for Lent<'_> {
+    type Target = token::Key;
+
+    fn deref(&self) -> &token::Key {
+        match self {
+            Self::Kept(key) => key,
+            Self::Made(key) => key,
+        }
+    }
+}
+
 impl Minter {
     pub(super) fn new(keyring: Keyring) -> Self {
         let kept = (0..1_usize << KEYS_BITS).map(|_| OnceLock::new()).collect();
@@ -46,27 +66,21 @@ impl Minter {
     }
 
     /// Lends the key that mints tokens of this app and address in this epoch.
-    pub(crate) fn with_key<T>(
-        &self,
-        app: AppId,
-        link: &LinkId,
-        epoch: u32,
-        take: impl FnOnce(&token::Key) -> T,
-    ) -> Result<T, NoKey> {
+    pub(crate) fn key(&self, app: AppId, link: &LinkId, epoch: u32) -> Result<Lent<'_>, NoKey> {
         for place in self.places(app, link, epoch) {
             if let Some(kept) = place.get() {
                 if kept.link == *link && kept.app == app && kept.key.epoch == epoch {
-                    return Ok(take(&kept.key));
+                    return Ok(Lent::Kept(&kept.key));
                 }
                 continue;
             }
             let key = self.keyring.minting_key(app, link, epoch)?;
-            let taken = take(&key);
+            let made = key.clone();
             // Another thread may have been faster; then the key is made again some day.
             place.get_or_init(|| Box::new(Kept { app, link: *link, key }));
-            return Ok(taken);
+            return Ok(Lent::Made(made.into()));
         }
-        Ok(take(&self.keyring.minting_key(app, link, epoch)?))
+        Ok(Lent::Made(self.keyring.minting_key(app, link, epoch)?.into()))
     }
 
     fn places(&self, app: AppId, link: &LinkId, epoch: u32) -> &[OnceLock<Box<Kept>>] {
@@ -120,7 +134,7 @@ mod tests {
 
     fn mint(minter: &Minter, claims: &Claims) -> Result<String, NoKey> {
         let epoch = minter.epoch(claims.iat_s);
-        minter.with_key(claims.app, &claims.link, epoch, |key| token::mint(claims, key))
+        minter.key(claims.app, &claims.link, epoch).map(|key| token::mint(claims, &key))
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use gslb::Config;
 use gslb::place::Region;
 use proto::address::Carrier;
-use proto::enter::{Client, EnterRequest, EnterResponse};
+use proto::enter::{BatchRequest, BatchResponse, Client, EnterRequest, EnterResponse};
 use proto::id::NodeId;
 use proto::load::LoadReport;
 use tempfile::TempDir;
@@ -46,6 +46,34 @@ async fn the_first_address_is_on_the_viewers_network_and_in_the_viewers_region()
     assert_eq!(first("2400::1").await, NodeId(4));
     assert_eq!(world.count(r#"gslb_viewers_total{carrier="telecom"}"#), 1);
     assert_eq!(world.count(r#"gslb_viewers_total{carrier="unicom"}"#), 1);
+}
+
+#[tokio::test]
+async fn a_batch_has_the_bases_of_the_region_that_all_its_viewers_are_in() {
+    let files = Files::new();
+    let world = World::start_with(|it| {
+        files.put_into(it);
+        it.segments.resize_with(2, Default::default);
+        (it.segments[0].base, it.segments[0].weight) = ("https://any.example".to_owned(), 3);
+        (it.segments[1].base, it.segments[1].weight) = ("https://east.example".to_owned(), 1);
+        it.segments[1].region = "east".to_owned();
+    });
+    let world = world.await;
+    let firsts = async |viewers: [&str; 2]| {
+        let of = |ip: &str| Client { ip: Some(ip.parse().unwrap()), ..Client::default() };
+        let of = |ip| EnterRequest { ticket: ticket("v"), client: of(ip), ..Default::default() };
+        let body = serde_json::to_vec(&BatchRequest { requests: viewers.map(of).into() }).unwrap();
+        let post = world.client.post(world.url("/v1/enter:batch")).bearer_auth(api_key(APP));
+        let batch: BatchResponse = post.body(body).send().await.unwrap().json().await.unwrap();
+        batch.segments.into_iter().map(|it| it.base).next()
+    };
+    world.until(async || firsts(["2.0.0.1", "2.0.0.2"]).await.is_some()).await;
+
+    let together = firsts(["2.0.0.1", "2.0.0.2"]).await;
+    let apart = firsts(["2.0.0.1", "1.2.3.4"]).await;
+
+    assert_eq!(together.as_deref(), Some("https://east.example"));
+    assert_eq!(apart.as_deref(), Some("https://any.example"));
 }
 
 #[tokio::test]

@@ -6,12 +6,12 @@
 //! ```
 
 use base64_simd::URL_SAFE_NO_PAD;
-use proto::id::AppId;
+use proto::id::{AppId, DeviceId, RoomId};
 use proto::limits::TOKEN_BYTES_MAX;
 
 use super::{Claims, Key, TokenRefusal};
 use crate::derive::LinkId;
-use crate::mac::{BLOCK_BYTES, MAC_BYTES, PADDING_BYTES_MIN, Padded};
+use crate::mac::{self, BLOCK_BYTES, MAC_BYTES, PADDING_BYTES_MIN, Padded};
 use crate::wire::{self, NAMES_BYTES_MAX, Names, Reader};
 
 /// What every token begins with.
@@ -175,65 +175,139 @@ impl Unverified {
     }
 }
 
-/// The tokens of one viewer: what they share is laid out once, and their addresses and numbers are
-/// filled in one after another.
-#[derive(Clone, Debug)]
-pub struct Draft {
-    /// Domain and body, and room for padding and MAC.
-    room: [[u8; BLOCK_BYTES]; LONG_BLOCKS],
-    message_bytes: usize,
+/// What the tokens of one viewer share.
+#[derive(Clone, Copy, Debug)]
+pub struct Shared<'a> {
+    /// See [`Claims::app`].
+    pub app: AppId,
+    /// See [`Claims::iat_s`].
+    pub iat_s: u32,
+    /// See [`Claims::ttl_s`].
+    pub ttl_s: u16,
+    /// See [`Claims::flags`].
+    pub flags: u8,
+    /// See [`Claims::caps`].
+    pub caps: u16,
+    /// See [`Claims::account`]: a text within the grammar of a [`ViewerId`], or links refuse the
+    /// tokens.
+    ///
+    /// [`ViewerId`]: proto::id::ViewerId
+    pub account: &'a str,
+    /// See [`Claims::device`].
+    pub device: Option<&'a DeviceId>,
+    /// See [`Claims::rooms`]: at most [`ROOMS_PER_SESSION_MAX`].
+    ///
+    /// [`ROOMS_PER_SESSION_MAX`]: proto::limits::ROOMS_PER_SESSION_MAX
+    pub rooms: &'a [RoomId],
 }
 
-impl Draft {
-    /// Lays out all of `claims` but its link and number.
-    #[must_use]
-    #[inline]
-    pub fn new(claims: &Claims) -> Self {
-        let mut draft = Self { room: [[0; BLOCK_BYTES]; LONG_BLOCKS], message_bytes: 0 };
-        let (room, written) = (draft.room.as_flattened_mut(), &mut draft.message_bytes);
-        let mut put = |bytes: &[u8]| {
-            room[*written..][..bytes.len()].copy_from_slice(bytes);
-            *written += bytes.len();
-        };
-        put(DOMAIN);
-        put(&[VERSION, 0, claims.flags, 0]);
-        put(&claims.app.0.to_be_bytes());
-        put(&[0; 4]);
-        put(&claims.iat_s.to_be_bytes());
-        put(&claims.ttl_s.to_be_bytes());
-        put(&claims.caps.to_be_bytes());
-        put(&[0; 32]);
-        wire::put_names(&claims.account, claims.device.as_ref(), &claims.rooms, put);
-        draft
+/// What one token of several has for itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Own<'a> {
+    /// For which address.
+    pub link: &'a LinkId,
+    /// Random: no two tokens share it.
+    pub jti: &'a [u8; 16],
+    /// See [`mint`](super::mint).
+    pub key: &'a Key,
+}
+
+/// A token, signed, not written yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Signed<'a>(&'a [u8]);
+
+impl Signed<'_> {
+    /// Its text.
+    pub(super) fn text(self) -> String {
+        wire::encode(PREFIX, self.0)
     }
 
-    /// Writes a token for `link` with the number `jti` behind what `text` holds; see
-    /// [`mint`](super::mint) for the key.
+    /// Writes it behind what `text` holds.
     #[inline]
-    pub fn mint(&mut self, link: &LinkId, jti: &[u8; 16], key: &Key, text: &mut Vec<u8>) {
-        let raw = self.sign(link, jti, key);
+    pub fn put(self, text: &mut Vec<u8>) {
         text.extend_from_slice(PREFIX.as_bytes());
-        URL_SAFE_NO_PAD.encode_append(raw, text);
+        URL_SAFE_NO_PAD.encode_append(self.0, text);
     }
+}
 
-    /// Fills in the rest and signs it: body and MAC.
-    #[inline]
-    pub(super) fn sign(&mut self, link: &LinkId, jti: &[u8; 16], key: &Key) -> &[u8] {
-        let mut put = |at: usize, bytes: &[u8]| {
-            self.room.as_flattened_mut()[DOMAIN.len() + at..][..bytes.len()].copy_from_slice(bytes);
-        };
-        put(1, &[key.mac.alg().code()]);
-        put(3, &[key.kid]);
-        put(8, &key.epoch.to_be_bytes());
-        put(20, link);
-        put(36, jti);
-        let end = self.message_bytes + MAC_BYTES;
-        let mac = key.mac.sign(&Padded::new(&mut self.room, self.message_bytes));
-        let raw = &mut self.room.as_flattened_mut()[DOMAIN.len()..end];
+/// Signs the tokens of one viewer for several addresses, and lends them in their order.
+#[inline]
+pub fn mint_each<const N: usize>(
+    shared: &Shared<'_>,
+    own: [Own<'_>; N],
+    take: impl FnMut(usize, Signed<'_>),
+) {
+    let names = shared.rooms.iter().map(|it| 1 + it.as_str().len());
+    let names = names.sum::<usize>() + shared.account.len();
+    let names = names + shared.device.map_or(0, |it| it.as_str().len()) + 3;
+    if FIXED_BYTES + names + MAC_BYTES <= SHORT_RAW_BYTES_MAX {
+        mint_in::<N, SHORT_BLOCKS>(shared, own, take);
+    } else {
+        mint_in::<N, LONG_BLOCKS>(shared, own, take);
+    }
+}
+
+/// The same where so many blocks have room for domain, body and MAC.
+#[inline]
+fn mint_in<const N: usize, const BLOCKS: usize>(
+    shared: &Shared<'_>,
+    own: [Own<'_>; N],
+    mut take: impl FnMut(usize, Signed<'_>),
+) {
+    let mut rooms = [[[0; BLOCK_BYTES]; BLOCKS]; N];
+    let mut message_bytes = 0;
+    if let Some((first, others)) = rooms.split_first_mut() {
+        message_bytes = shared.lay_out(first.as_flattened_mut());
+        others.fill(*first);
+    }
+    for (room, own) in rooms.iter_mut().zip(&own) {
+        own.fill_in(room.as_flattened_mut());
+    }
+    let messages = rooms.each_mut().map(|it| Padded::new(it, message_bytes));
+    let macs = mac::Key::sign_each(own.map(|it| &it.key.mac), messages);
+    for (at, (room, mac)) in rooms.iter_mut().zip(macs).enumerate() {
+        let raw = &mut room.as_flattened_mut()[DOMAIN.len()..message_bytes + MAC_BYTES];
         if let Some(place) = raw.last_chunk_mut() {
             *place = mac;
         }
-        raw
+        take(at, Signed(raw));
+    }
+}
+
+impl Shared<'_> {
+    /// Writes domain and body, as long as both are, with zeros for what each token has for itself.
+    #[inline]
+    fn lay_out(&self, room: &mut [u8]) -> usize {
+        let mut written = 0;
+        let mut put = |bytes: &[u8]| {
+            room[written..][..bytes.len()].copy_from_slice(bytes);
+            written += bytes.len();
+        };
+        put(DOMAIN);
+        put(&[VERSION, 0, self.flags, 0]);
+        put(&self.app.0.to_be_bytes());
+        put(&[0; 4]);
+        put(&self.iat_s.to_be_bytes());
+        put(&self.ttl_s.to_be_bytes());
+        put(&self.caps.to_be_bytes());
+        put(&[0; 32]);
+        wire::put_names(self.account, self.device, self.rooms, put);
+        written
+    }
+}
+
+impl Own<'_> {
+    /// Writes it into domain and body.
+    #[inline]
+    fn fill_in(&self, room: &mut [u8]) {
+        let mut put = |at: usize, bytes: &[u8]| {
+            room[DOMAIN.len() + at..][..bytes.len()].copy_from_slice(bytes);
+        };
+        put(1, &[self.key.mac.alg().code()]);
+        put(3, &[self.key.kid]);
+        put(8, &self.key.epoch.to_be_bytes());
+        put(20, self.link);
+        put(36, self.jti);
     }
 }
 
@@ -241,7 +315,7 @@ impl Draft {
 mod tests {
     use super::*;
     use crate::derive::from_hex;
-    use crate::mac::{self, Alg};
+    use crate::mac::Alg;
     use crate::token::mint;
     use crate::token::tests::vector_claims;
 

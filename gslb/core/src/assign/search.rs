@@ -64,6 +64,9 @@ impl<'a> Search<'a> {
     /// The last is chosen first, since it has the stronger wish: to be BGP.
     pub(super) fn further(&self, first: First) -> [Option<u32>; ADDRESSES_PER_ANSWER - 1] {
         let First { entry: first, turn_no } = first;
+        if self.plane.entries.len() == 1 {
+            return [None, None];
+        }
         let parts = chance(turn_no);
         let order = || self.snapshot.topology.order.iter().copied();
         let bgp_first = [Pool::RegionBgp, Pool::Bgp].into_iter().chain(order());
