@@ -40,7 +40,7 @@ thread_local! {
 #[derive(Debug)]
 pub enum Shaken {
     /// A connection whose suite is sealed here.
-    Lean(Lean),
+    Lean(Lean<TcpStream>),
     /// A connection that stays with rustls: the national suites.
     Buffered(Box<ServerStream>),
 }
@@ -50,10 +50,10 @@ pub enum Shaken {
 /// What was said last in the handshake, the ticket, goes out with the first bytes written. A write
 /// takes one record's worth at most. Bytes that were taken and not sent are at most one record;
 /// flushing sends them.
-pub struct Lean(Box<Inner>);
+pub struct Lean<S>(Box<Inner<S>>);
 
-struct Inner {
-    stream: TcpStream,
+struct Inner<S> {
+    stream: S,
     records: Records,
     /// What came and was not given on: `opened` bytes of data, then records, of which the last may
     /// be incomplete.
@@ -70,10 +70,10 @@ struct Inner {
     exporter: Option<Box<Zeroizing<[u8; 32]>>>,
 }
 
-impl Lean {
+impl<S> Lean<S> {
     /// A connection of which `held` came already, and `unsent` is to be sent first.
     fn new(
-        stream: TcpStream,
+        stream: S,
         records: Records,
         exporter: [u8; 32],
         held: Vec<u8>,
@@ -92,6 +92,32 @@ impl Lean {
         }))
     }
 
+    /// The same connection over another form of its socket.
+    ///
+    /// # Errors
+    /// Those of `exchange`; then the connection is lost.
+    pub fn over<T, E>(self, exchange: impl FnOnce(S) -> Result<T, E>) -> Result<Lean<T>, E> {
+        let Inner { stream, records, held, opened, unsent, is_blocked, inward, is_shut, exporter } =
+            *self.0;
+        let stream = exchange(stream)?;
+        Ok(Lean(Box::new(Inner {
+            stream,
+            records,
+            held,
+            opened,
+            unsent,
+            is_blocked,
+            inward,
+            is_shut,
+            exporter,
+        })))
+    }
+
+    /// The socket.
+    pub const fn get_mut(&mut self) -> &mut S {
+        &mut self.0.stream
+    }
+
     /// The connection's own secret, known to its two ends, as [`crate::exporter`] gives it. Who
     /// asks first gets it, and it is forgotten.
     pub fn take_exporter(&mut self) -> Option<[u8; 32]> {
@@ -99,7 +125,7 @@ impl Lean {
     }
 }
 
-impl fmt::Debug for Lean {
+impl<S: fmt::Debug> fmt::Debug for Lean<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Lean").field(&self.0.stream).finish()
     }

@@ -2,9 +2,9 @@
 
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::keys::HEADER_BYTES;
 use super::records::{Opened, RECORD_BYTES_MAX, record_bytes, text_bytes_max};
@@ -22,7 +22,7 @@ pub(super) enum Inward {
     Failed(Fault),
 }
 
-impl AsyncRead for Lean {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Lean<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -44,7 +44,7 @@ impl AsyncRead for Lean {
     }
 }
 
-impl Inner {
+impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
     /// Gives on what was opened before and found no room.
     fn give_opened(&mut self, buffer: &mut ReadBuf<'_>) {
         let bytes = self.opened.min(buffer.remaining());
@@ -131,10 +131,14 @@ impl Inner {
         self.inward = Inward::Failed(fault);
         self.is_shut = true;
         let Some(alert) = fault.alert() else { return };
-        if self.records.seal_alert(alert, &mut self.unsent).is_ok()
-            && let Ok(sent) = self.stream.try_write(&self.unsent)
-        {
-            self.unsent.drain(..sent);
+        let is_sealed = self.records.seal_alert(alert, &mut self.unsent).is_ok();
+        // What is blocked may be waited for: then it goes out with that.
+        if is_sealed && !self.is_blocked {
+            let mut cx = Context::from_waker(Waker::noop());
+            let sent = Pin::new(&mut self.stream).poll_write(&mut cx, &self.unsent);
+            if let Poll::Ready(Ok(sent)) = sent {
+                self.unsent.drain(..sent);
+            }
         }
     }
 }

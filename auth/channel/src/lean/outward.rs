@@ -5,11 +5,11 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::AsyncWrite;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{Inner, Lean};
 
-impl AsyncWrite for Lean {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lean<S> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -58,7 +58,7 @@ impl AsyncWrite for Lean {
     }
 }
 
-impl Inner {
+impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
     /// Seals one record, which counts as written from now on, and sends it with what waits. What
     /// the socket does not take stays in `unsent`.
     fn write(

@@ -3,6 +3,7 @@
 //! them these tests fail.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod lean;
 mod national;
 mod peer;
 mod pki;

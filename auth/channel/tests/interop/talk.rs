@@ -18,7 +18,7 @@ pub(crate) const ALPN: &[&[u8]] = &[b"dm/1"];
 /// More than two records.
 const DIGITS: usize = 40_000;
 
-const KEY_UPDATE_SENT: &str = ">>> TLS 1.3, Handshake [length 0005], KeyUpdate";
+pub(crate) const KEY_UPDATE_SENT: &str = ">>> TLS 1.3, Handshake [length 0005], KeyUpdate";
 const KEY_UPDATE_RECEIVED: &str = "<<< TLS 1.3, Handshake [length 0005], KeyUpdate";
 
 /// Which OpenSSL, and the one suite that it has.
@@ -35,6 +35,14 @@ impl Dialect {
             program: openssl3(),
             suite: CipherSuite::TLS13_AES_128_GCM_SHA256,
             arguments: &["-ciphersuites", "TLS_AES_128_GCM_SHA256"],
+        }
+    }
+
+    pub(crate) fn aes_256() -> Self {
+        Self {
+            program: openssl3(),
+            suite: CipherSuite::TLS13_AES_256_GCM_SHA384,
+            arguments: &["-ciphersuites", "TLS_AES_256_GCM_SHA384"],
         }
     }
 
@@ -62,7 +70,7 @@ impl Dialect {
     }
 
     /// `s_client`, which believes the authority of `pki`.
-    fn client(&self, pki: &Pki, addr: SocketAddr) -> Command {
+    pub(crate) fn client(&self, pki: &Pki, addr: SocketAddr) -> Command {
         let mut command = self.command("s_client", pki);
         command.arg("-connect").arg(addr.to_string());
         command.args(["-CAfile", "ca.pem", "-verify_return_error"]);
@@ -188,14 +196,14 @@ async fn same_secret<Side>(connection: &ConnectionCommon<Side>, peer: &mut Peer)
 
 /// OpenSSL was told to change its keys and to ask for a change of ours, which comes with the next
 /// thing that we say after hearing of it.
-async fn new_keys<S: AsyncRead + AsyncWrite + Unpin>(ours: &mut S, peer: &mut Peer) {
+pub(crate) async fn new_keys<S: AsyncRead + AsyncWrite + Unpin>(ours: &mut S, peer: &mut Peer) {
     converse(ours, peer).await;
     converse(ours, peer).await;
     peer.notes(KEY_UPDATE_RECEIVED).await;
 }
 
 /// Several records in each direction.
-async fn converse<S: AsyncRead + AsyncWrite + Unpin>(ours: &mut S, peer: &mut Peer) {
+pub(crate) async fn converse<S: AsyncRead + AsyncWrite + Unpin>(ours: &mut S, peer: &mut Peer) {
     // Digits alone: letters at the beginning of a line are commands to OpenSSL.
     let text: String = "0123456789".chars().cycle().take(DIGITS).collect();
     let text = text + "\n";

@@ -204,7 +204,7 @@ async fn a_client_that_reads_nothing_is_kept_one_record_for() {
 }
 
 /// Writes what can be written at once; none when nothing can.
-async fn write_now(server: &mut Lean, bytes: &[u8]) -> Option<usize> {
+async fn write_now(server: &mut Lean<TcpStream>, bytes: &[u8]) -> Option<usize> {
     use std::task::Poll;
     std::future::poll_fn(|cx| match std::pin::Pin::new(&mut *server).poll_write(cx, bytes) {
         Poll::Ready(taken) => Poll::Ready(Some(taken.unwrap())),
@@ -229,7 +229,7 @@ async fn connect(client: &ClientTls, near: TcpStream) -> io::Result<ClientStream
     client.connector().connect(ServerName::try_from("localhost").unwrap(), near).await
 }
 
-async fn accept(server: &ServerTls, far: TcpStream) -> Lean {
+async fn accept(server: &ServerTls, far: TcpStream) -> Lean<TcpStream> {
     match server.accept_lean(far).await.unwrap() {
         Shaken::Lean(stream) => stream,
         Shaken::Buffered(_) => panic!("it is lean"),
@@ -237,7 +237,10 @@ async fn accept(server: &ServerTls, far: TcpStream) -> Lean {
 }
 
 /// Both ends of a connection.
-async fn lean(server: &ServerTls, client: &ClientTls) -> (ClientStream<TcpStream>, Lean) {
+async fn lean(
+    server: &ServerTls,
+    client: &ClientTls,
+) -> (ClientStream<TcpStream>, Lean<TcpStream>) {
     let (near, far) = pair().await;
     let shaking = async { tokio::join!(connect(client, near), accept(server, far)) };
     let (client, server) = in_time(shaking).await;

@@ -222,7 +222,7 @@ async fn a_client_that_leaves_in_its_handshake_is_let_go() {
 }
 
 /// A client and its socket after the handshake, and the server's end.
-async fn shaken(site: &Site) -> (ClientConnection, TcpStream, Lean) {
+async fn shaken(site: &Site) -> (ClientConnection, TcpStream, Lean<TcpStream>) {
     let (mut near, far) = pair().await;
     let (mut client, server) = (client(site), site.server());
     let saying = async {
