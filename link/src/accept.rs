@@ -251,7 +251,7 @@ impl Entrance {
     /// Begins the conversation over a connection that is ready for it; `behind` was read already.
     fn converse(
         &self,
-        socket: Socket,
+        mut socket: Socket,
         behind: &[u8],
         listener: Arc<Listener>,
         presence: Presence,
@@ -269,6 +269,7 @@ impl Entrance {
         listener: &Listener,
     ) -> anyhow::Result<(Socket, Vec<u8>)> {
         let mut socket = match &listener.tls {
+            Some(tls) if self.node.config.lean_tls => tls.accept_lean(stream).await?.into(),
             Some(tls) => Socket::Tls(Box::new(tls.accept(stream).await?)),
             None => Socket::Plain(Box::new(stream)),
         };

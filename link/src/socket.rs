@@ -6,7 +6,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use channel::ServerStream;
+use channel::{Lean, ServerStream, Shaken};
 use proto::close::CloseCode;
 use proto::id::SessionId;
 use proto::suite::Suite;
@@ -23,9 +23,13 @@ use settled::Settled;
 pub(crate) enum Socket {
     Plain(Box<TcpStream>),
     Tls(Box<ServerStream>),
+    /// TLS that keeps no more than it must.
+    Lean(Lean<TcpStream>),
     Quic(Box<QuicStream>),
     /// Plain, in its leanest form.
     Settled(Settled),
+    /// Lean TLS over the leanest form.
+    SettledLean(Lean<Settled>),
     /// Lost while it settled.
     Lost,
 }
@@ -44,29 +48,43 @@ impl Socket {
     /// # Errors
     /// When the system watches no more sockets; this one is lost then.
     pub(crate) fn settle(&mut self, poller: &Poller, session: SessionId) -> io::Result<()> {
+        let settled = |stream: TcpStream| {
+            let settled = Settled::new(stream.into_std()?);
+            poller.watch(&settled, session)?;
+            io::Result::Ok(settled)
+        };
         *self = match std::mem::replace(self, Self::Lost) {
-            Self::Plain(stream) => {
-                let settled = Settled::new((*stream).into_std()?);
-                poller.watch(&settled, session)?;
-                Self::Settled(settled)
-            }
-            other @ (Self::Tls(_) | Self::Quic(_) | Self::Settled(_) | Self::Lost) => other,
+            Self::Plain(stream) => Self::Settled(settled(*stream)?),
+            Self::Lean(stream) => Self::SettledLean(stream.over(settled)?),
+            other @ (Self::Tls(_)
+            | Self::Quic(_)
+            | Self::Settled(_)
+            | Self::SettledLean(_)
+            | Self::Lost) => other,
         };
         Ok(())
     }
 
     /// Notes what the poller rang for.
     pub(crate) const fn note(&mut self, cause: Cause) {
-        if let Self::Settled(settled) = self {
-            settled.note(cause);
+        match self {
+            Self::Settled(settled) => settled.note(cause),
+            Self::SettledLean(stream) => stream.get_mut().note(cause),
+            Self::Plain(_) | Self::Tls(_) | Self::Lean(_) | Self::Quic(_) | Self::Lost => {}
         }
     }
 
-    /// What protects it.
-    pub(crate) fn protection(&self) -> Protection {
+    /// What protects it. The secret is told once.
+    pub(crate) fn protection(&mut self) -> Protection {
         match self {
             Self::Plain(_) | Self::Settled(_) | Self::Lost => {
                 Protection { suite: Suite::Plain, exporter: None }
+            }
+            Self::Lean(stream) => {
+                Protection { suite: Suite::Tls, exporter: stream.take_exporter() }
+            }
+            Self::SettledLean(stream) => {
+                Protection { suite: Suite::Tls, exporter: stream.take_exporter() }
             }
             Self::Tls(stream) => {
                 let (_, connection) = stream.get_ref();
@@ -80,8 +98,22 @@ impl Socket {
     /// The session ended so; where the transport has a word for it, it will say it when it closes.
     pub(crate) const fn end(&mut self, code: CloseCode) {
         match self {
-            Self::Plain(_) | Self::Tls(_) | Self::Settled(_) | Self::Lost => {}
+            Self::Plain(_)
+            | Self::Tls(_)
+            | Self::Lean(_)
+            | Self::Settled(_)
+            | Self::SettledLean(_)
+            | Self::Lost => {}
             Self::Quic(stream) => stream.end(code),
+        }
+    }
+}
+
+impl From<Shaken> for Socket {
+    fn from(shaken: Shaken) -> Self {
+        match shaken {
+            Shaken::Lean(stream) => Self::Lean(stream),
+            Shaken::Buffered(stream) => Self::Tls(stream),
         }
     }
 }
@@ -101,7 +133,15 @@ macro_rules! delegate {
                 let $stream = Pin::new(it.as_mut());
                 $call
             }
+            Socket::Lean(it) => {
+                let $stream = Pin::new(it);
+                $call
+            }
             Socket::Settled(it) => {
+                let $stream = Pin::new(it);
+                $call
+            }
+            Socket::SettledLean(it) => {
                 let $stream = Pin::new(it);
                 $call
             }
