@@ -51,7 +51,8 @@ pub struct Load {
     pub egress_bps: u64,
     /// CPU in thousandths of what it may use.
     pub cpu_permille: u16,
-    /// Connections not yet accepted.
+    /// Connections not yet accepted. The link nodes here take connections as they come, or close
+    /// them, and say 0: what little waits in the kernel is not asked for.
     pub accept_queue: u32,
     /// It finishes and leaves: no new viewers.
     pub draining: bool,

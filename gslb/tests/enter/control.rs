@@ -96,7 +96,8 @@ async fn a_bus_that_lost_control_is_read_from_its_beginning() {
 #[tokio::test]
 async fn an_end_without_a_record_before_it_is_reached_all_the_same() {
     let mut world = World::start_without_auth(SocketAddr::from(([127, 0, 0, 1], 0)));
-    world.cut.replace(Arc::new(Hollow(Arc::clone(&world.bus))));
+    let bus = Arc::clone(&world.bus) as Arc<dyn Bus>;
+    world.cut.replace(Arc::new(Hollow(bus)));
     world.start_auth(world.gslb).await;
     world.start_gslb(|_| {}).await;
     let _link = world.link(2).await;

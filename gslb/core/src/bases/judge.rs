@@ -13,7 +13,9 @@ const DRAIN_PERMILLE: u32 = 300;
 /// Together they are what liars must overcome: less than three tenths of the votes on a base cannot
 /// drain it. A vote is a session's, whether or not it fetches there, so that it takes three lying
 /// sessions for seven that use the base. Of a drained base that is tried again, a tenth of these vote:
-/// liars who are less than a twenty-fifth of its viewers do not keep it drained.
+/// liars who are less than a twenty-fifth of its viewers do not keep it drained. More do, but for its
+/// trials. Votes of one link, region or carrier are not capped: liars come in by all of them, like
+/// anybody, and a base that is bad in one region only would then drain nowhere.
 const MARGIN_PERMILLE: u32 = 200;
 /// A base returns while fewer thousandths of its votes are bad.
 const WELL_PERMILLE: u32 = 150;
