@@ -14,7 +14,7 @@ async fn each_listener_says_what_its_channel_is() {
     let world = World::new().await;
 
     for (transport, suite) in
-        [("tcp", "P"), ("tls", "T"), ("ws", "P"), ("wss", "T"), ("national", "G")]
+        [("tcp", "P"), ("tls", "T"), ("ws", "P"), ("wss", "T"), ("national", "G"), ("quic", "T")]
     {
         let client = world.enter(transport, "alice", "r").await;
         assert_eq!(client.suite, suite, "{transport}");
@@ -134,13 +134,13 @@ async fn a_new_certificate_is_shown_while_old_sessions_go_on() {
     let folder = tempfile::tempdir().unwrap();
     let renewed = DevCerts::load_or_create(folder.path(), &[]).unwrap();
     let mut old: Vec<Client> = Vec::new();
-    for transport in ["tls", "wss"] {
+    for transport in ["tls", "wss", "quic"] {
         old.push(world.enter(transport, "alice", "r").await);
     }
 
     world.tls.replace(&renewed.chain_pem, &renewed.key_pem, world.clock.wall()).unwrap();
 
-    for transport in ["tls", "wss"] {
+    for transport in ["tls", "wss", "quic"] {
         let stale = Client::connect_with(&world, transport, &world.certs.client().unwrap()).await;
         assert!(stale.is_err(), "{transport}: the old authority did not sign this one");
         let fresh = renewed.client().unwrap();

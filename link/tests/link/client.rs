@@ -19,6 +19,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
+use crate::quic;
 use crate::world::{PATIENCE, World, room};
 
 pub(crate) trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -103,11 +104,17 @@ impl Client {
         tls: &ClientTls,
         from: Ipv4Addr,
     ) -> std::io::Result<Self> {
+        let address = world.address(transport);
+        if address.transport == Transport::Quic {
+            return match quic::dial(quic::target(world), quic::believing(tls), from).await {
+                Ok(dialled) => Ok(dialled.client),
+                Err(error) => Err(error.into()),
+            };
+        }
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind((from, 0).into()).unwrap();
         // Small, so that a client that does not read is soon a slow one.
         socket.set_recv_buffer_size(8 * 1024).unwrap();
-        let address = world.address(transport);
         let tcp = socket.connect(address.authority().parse().unwrap()).await.unwrap();
         tcp.set_nodelay(true).unwrap();
         let (stream, exporter) = match address.transport {
@@ -301,7 +308,7 @@ async fn secure(
     Ok((Box::new(stream), Some(exporter)))
 }
 
-fn hello() -> Hello {
+pub(crate) fn hello() -> Hello {
     Hello {
         sdk: "test".to_owned(),
         sdk_version: "1".to_owned(),

@@ -30,6 +30,8 @@ async fn each_bad_token_gets_its_code() {
     assert_eq!(refused(&world, &expired).await, CloseCode::TokenExpired);
     let elsewhere = world.token("ws", "alice", "r");
     assert_eq!(refused(&world, &elsewhere).await, CloseCode::TokenElsewhere);
+    let elsewhere = world.connect("quic").await.login(&elsewhere, "r").await;
+    assert_eq!(elsewhere.code(), CloseCode::TokenElsewhere);
     let once = world.token("tcp", "alice", "r");
     let mut first = world.connect("tcp").await;
     first.login(&once, "r").await.ok();
@@ -48,11 +50,13 @@ async fn refused(world: &World, token: &str) -> CloseCode {
 async fn a_stolen_token_does_not_pass_on_another_connection() {
     let world = World::new().await;
 
-    for forged in [None, Some([7; 32])] {
-        let mut client = world.connect("tls").await;
+    for (transport, forged) in
+        [("tls", None), ("tls", Some([7; 32])), ("quic", None), ("quic", Some([7; 32]))]
+    {
+        let mut client = world.connect(transport).await;
         client.forged_binder = Some(forged);
-        let answer = client.login(&world.token("tls", "alice", "r"), "r").await;
-        assert_eq!(answer.code(), CloseCode::BadBinder, "{forged:?}");
+        let answer = client.login(&world.token(transport, "alice", "r"), "r").await;
+        assert_eq!(answer.code(), CloseCode::BadBinder, "{transport} {forged:?}");
     }
 
     let mut browser = world.connect("wss").await;
@@ -65,7 +69,7 @@ async fn an_oversized_or_garbled_frame_ends_its_session_alone() {
     let world = World::new().await;
     let mut other = world.enter("tls", "bob", "r").await;
 
-    for transport in ["tcp", "tls", "ws", "wss"] {
+    for transport in ["tcp", "tls", "ws", "wss", "quic"] {
         let mut large = world.enter(transport, "alice", "r").await;
         large.send_bytes(&[Bytes::from(vec![3; 64 * 1024 + 1])]).await;
         assert_eq!(large.closed().await, CloseCode::FrameTooLarge, "{transport}");

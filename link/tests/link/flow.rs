@@ -38,6 +38,11 @@ async fn comments_go_up_and_flushes_come_down_over_the_national_suites() {
     check_transport("national").await;
 }
 
+#[tokio::test]
+async fn comments_go_up_and_flushes_come_down_over_quic() {
+    check_transport("quic").await;
+}
+
 async fn check_transport(transport: &str) {
     let mut world = World::new().await;
     let mut sender = world.enter(transport, "alice", "r").await;
@@ -61,15 +66,21 @@ async fn check_transport(transport: &str) {
 
 #[tokio::test]
 async fn a_session_comes_back_with_its_ticket_and_misses_nothing() {
+    for transport in ["tcp", "quic"] {
+        check_resume(transport).await;
+    }
+}
+
+async fn check_resume(transport: &str) {
     let world = World::new().await;
-    let mut first = world.connect("tcp").await;
-    let login = first.login(&world.token("tcp", "alice", "r"), "r").await.ok();
+    let mut first = world.connect(transport).await;
+    let login = first.login(&world.token(transport, "alice", "r"), "r").await.ok();
     world.happen("r", vec![flush(0, 1..=2)]).await;
     assert_eq!(first.batch().await.items.len(), 2);
     drop(first);
     world.happen("r", vec![flush(0, 3..=4), flush(1, 5..=5)]).await;
 
-    let mut second = world.connect("tcp").await;
+    let mut second = world.connect(transport).await;
     second.resume = Some(Place { gen_no: Gen(1), seq: Seq(3) });
     let again = second.login_with(Credential::ResumeTicket(login.resume_ticket), "r").await.ok();
 
@@ -111,9 +122,15 @@ async fn joins_and_leaves_are_told_and_counted() {
 
 #[tokio::test]
 async fn a_kick_ends_the_session_and_refuses_its_tickets() {
+    for transport in ["ws", "quic"] {
+        check_kick(transport).await;
+    }
+}
+
+async fn check_kick(transport: &str) {
     let world = World::new().await;
-    let mut kicked = world.connect("ws").await;
-    let login = kicked.login(&world.token("ws", "alice", "r"), "r").await.ok();
+    let mut kicked = world.connect(transport).await;
+    let login = kicked.login(&world.token(transport, "alice", "r"), "r").await.ok();
     let mut other = world.enter("tcp", "bob", "r").await;
     let unused = world.token("tcp", "alice", "r");
 
@@ -166,16 +183,18 @@ async fn a_node_that_drains_says_so_first_and_sends_everyone_elsewhere() {
     })
     .await;
     let mut client = world.enter("tls", "alice", "r").await;
+    let mut other = world.enter("quic", "bob", "r").await;
 
-    let running = report(&collector, |it| it.load.sessions == 1).await;
+    let running = report(&collector, |it| it.load.sessions == 2).await;
     assert_eq!((running.node, running.unit), (NODE, UNIT));
-    assert_eq!(running.addresses.len(), 5);
+    assert_eq!(running.addresses.len(), 6);
     assert!(!running.load.draining);
 
     world.shut_down();
     report(&collector, |it| it.load.draining).await;
     assert_eq!(client.closed().await.name(), "draining");
-    drop(client);
+    assert_eq!(other.closed().await.name(), "draining");
+    drop((client, other));
     world.ended().await;
 }
 

@@ -12,6 +12,7 @@ mod flow;
 mod keys;
 mod kicks;
 mod policies;
+mod quic;
 mod rooms;
 mod siege;
 mod world;

@@ -106,6 +106,7 @@ impl World {
                 listener(Transport::Ws, Binder::None),
                 listener(Transport::Wss, Binder::None),
                 listener(Transport::National, Binder::Required),
+                listener(Transport::Quic, Binder::Required),
             ],
             ..Config::default()
         };

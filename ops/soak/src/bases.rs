@@ -41,6 +41,8 @@ const LEAVE_APART_MAX: Duration = Duration::from_secs(10);
 const LEFT_PERCENT_MAX: u64 = 5;
 /// How far from a half the share of either base may be while both are well.
 const UNEVEN_PERCENT_MAX: u64 = 15;
+/// What no link of this run speaks.
+const NOWHERE: Transport = Transport::Quic;
 /// Over how long questions are counted.
 const COUNTED: Duration = Duration::from_secs(1);
 /// All pollers ask within this time.
@@ -66,6 +68,7 @@ pub(crate) async fn run(size: Size, line: &mut Line) -> anyhow::Result<()> {
     let stage = Stage::open(folder.path(), line.seed(), &settings, |config| {
         // Questions come evenly, so that those of one second can be compared with another's.
         config.broadcaster.spread_ms = interval_ms - SETTLE_MS;
+        config.link.listeners.retain(|it| it.transport != NOWHERE);
         (config.gslb.bases.step_ms, config.gslb.bases.quiet_ms) = (step_ms, quiet_ms);
         config.gslb.segments.resize_with(gates.len(), Default::default);
         for (segments, gate) in config.gslb.segments.iter_mut().zip(&gates) {
@@ -124,7 +127,7 @@ impl Bases {
             options.transports = vec![Transport::Tcp];
             if number % APART == 0 {
                 // No link has it, so there is no address, and the segments are all there is.
-                options.transports = vec![Transport::Quic];
+                options.transports = vec![NOWHERE];
                 options.tier = Tier::Lite;
             }
             let (client, mut events) = Client::start(options);

@@ -156,8 +156,14 @@ impl Config {
         self.gslb.collector.listen = free;
         self.chatserver.listen = free;
         self.broadcaster.listen = free;
-        let transports =
-            [Transport::Tcp, Transport::Tls, Transport::Ws, Transport::Wss, Transport::National];
+        let transports = [
+            Transport::Tcp,
+            Transport::Tls,
+            Transport::Ws,
+            Transport::Wss,
+            Transport::Quic,
+            Transport::National,
+        ];
         self.link.listeners = transports.map(|it| listener(free, it)).into();
     }
 

@@ -20,8 +20,14 @@ use tokio::time::timeout;
 use crate::process::WAIT_MAX;
 use crate::site::{STEP_MAX, Site};
 
-const TRANSPORTS: [Transport; 5] =
-    [Transport::Tcp, Transport::Tls, Transport::Ws, Transport::Wss, Transport::National];
+const TRANSPORTS: [Transport; 6] = [
+    Transport::Tcp,
+    Transport::Tls,
+    Transport::Ws,
+    Transport::Wss,
+    Transport::Quic,
+    Transport::National,
+];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_attack_gets_its_code_and_nobody_else_notices() {

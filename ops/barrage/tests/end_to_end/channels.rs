@@ -70,7 +70,7 @@ async fn a_renewed_certificate_is_shown_to_newcomers_and_nobody_is_cut_off() {
     }
 
     comments(&site, &client, &mut events).await;
-    for transport in [Transport::Tls, Transport::Wss, Transport::National] {
+    for transport in [Transport::Tls, Transport::Wss, Transport::Quic, Transport::National] {
         let (_newcomer, mut events) = Client::start(pinned(&site, transport, &new));
         assert_eq!(connected(&mut events).await, transport);
     }
