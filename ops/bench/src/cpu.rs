@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kit::clock::Clock;
 use rustix::time::{ClockId, clock_gettime};
 
 /// What all threads of this process have used.
@@ -12,6 +13,38 @@ pub(crate) fn process() -> Duration {
 /// What this thread has used.
 pub(crate) fn thread() -> Duration {
     read(ClockId::ThreadCPUTime)
+}
+
+/// A while of this process, in seconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stretch {
+    /// CPU time.
+    used: f64,
+    /// By the clock.
+    lasted: f64,
+}
+
+impl Stretch {
+    /// What the counters stand at.
+    pub(crate) fn begin(clock: &Clock) -> Self {
+        Self { used: process().as_secs_f64(), lasted: clock.micros() as f64 / 1e6 }
+    }
+
+    /// What has passed.
+    pub(crate) fn end(self, clock: &Clock) -> Self {
+        let Self { used, lasted } = Self::begin(clock);
+        Self { used: used - self.used, lasted: lasted - self.lasted }
+    }
+
+    /// CPU time, less what would have been used if this while had been like `rest`.
+    pub(crate) fn used_beyond(self, rest: Self) -> f64 {
+        self.used - rest.cores() * self.lasted
+    }
+
+    /// As many cores were busy.
+    pub(crate) fn cores(self) -> f64 {
+        self.used / self.lasted
+    }
 }
 
 fn read(clock: ClockId) -> Duration {

@@ -25,7 +25,7 @@ use std::time::Duration;
 use kit::clock::Clock;
 
 use crate::aside::Aside;
-use crate::cpu;
+use crate::cpu::Stretch;
 use crate::line::Line;
 use crate::timing::{ROUNDS, median};
 use certificate::{Certificate, Kind};
@@ -79,7 +79,7 @@ async fn measure(kind: Kind) -> anyhow::Result<[Line; 2]> {
         guests.tell(LOG_IN).await?;
         guests.expect(DONE).await?;
         let round = round.end(&clock);
-        let rate = f64::from(LOGINS) / (round.used - idle.cores() * round.lasted);
+        let rate = f64::from(LOGINS) / round.used_beyond(idle);
         rates.push(rate);
         cores.push(round.cores());
 
@@ -102,29 +102,4 @@ async fn measure(kind: Kind) -> anyhow::Result<[Line; 2]> {
         ratio: peer.is_some().then(|| median(&mut ratios)),
     };
     Ok([line, Line::alone(format!("{}.cores", kind.line()), median(&mut cores), "cores")])
-}
-
-/// A while of this process, in seconds.
-struct Stretch {
-    /// CPU time.
-    used: f64,
-    /// By the clock.
-    lasted: f64,
-}
-
-impl Stretch {
-    /// What the counters stand at.
-    fn begin(clock: &Clock) -> Self {
-        Self { used: cpu::process().as_secs_f64(), lasted: clock.micros() as f64 / 1e6 }
-    }
-
-    /// What has passed.
-    fn end(&self, clock: &Clock) -> Self {
-        let Self { used, lasted } = Self::begin(clock);
-        Self { used: used - self.used, lasted: lasted - self.lasted }
-    }
-
-    fn cores(&self) -> f64 {
-        self.used / self.lasted
-    }
 }

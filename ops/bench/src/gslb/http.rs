@@ -12,7 +12,7 @@ use super::CALLERS;
 use super::callers::{DONE, Order, Orders, Speech};
 use super::site::{ADDRESSES, Site, Who};
 use crate::aside::Aside;
-use crate::cpu;
+use crate::cpu::Stretch;
 use crate::line::Line;
 use crate::peer::{Peer, free_addr, nginx, note};
 use crate::timing::{ROUNDS, median};
@@ -28,6 +28,10 @@ const VIEWERS: u32 = 100;
 /// Of a round that nobody counts, since connections are made and memory is taken: one part of so
 /// many of the others.
 const PART_BEFORE: u32 = 10;
+/// How long the services are watched while nobody asks.
+const REST: Duration = Duration::from_secs(1);
+/// The line that says how much they use then.
+const REST_LINE: &str = "gslb.http.rest";
 /// Questions under way at a time.
 const CALLERS_AT_ONCE: u32 = 64;
 
@@ -53,7 +57,12 @@ pub(super) async fn run(name: &str) -> anyhow::Result<Vec<Line>> {
     peers.extend(start_nginx(folder.path(), &clock).await?);
     peers.extend(start_node(folder.path(), &clock).await?);
 
-    let mut lines = Vec::new();
+    let rest = Stretch::begin(&clock);
+    clock.sleep(REST).await;
+    let rest = rest.end(&clock);
+    let meter = Meter { clock, rest };
+
+    let mut lines = vec![Line::alone(REST_LINE, 100.0 * rest.cores(), "% of a core")];
     for (line, speech, alg, peers) in [
         ("gslb.http1", Speech::Http1, TicketAlg::Hs256, &*peers),
         ("gslb.http1.eddsa", Speech::Http1, TicketAlg::EdDsa, &[]),
@@ -63,13 +72,13 @@ pub(super) async fn run(name: &str) -> anyhow::Result<Vec<Line>> {
     .filter(|it| it.0.starts_with(name))
     {
         let orders = site.orders(speech, alg)?;
-        let (measured, answer) = Box::pin(measure(line, orders, QUESTIONS, 1, peers)).await?;
+        let (measured, answer) = Box::pin(meter.measure(line, orders, QUESTIONS, 1, peers)).await?;
         site.check(&answer, ADDRESSES).await?;
         lines.extend(measured);
     }
     if BATCH.starts_with(name) {
         let orders = site.orders_in_batches()?;
-        let batch = measure(BATCH, orders, BATCHES, VIEWERS, &[]);
+        let batch = meter.measure(BATCH, orders, BATCHES, VIEWERS, &[]);
         let (measured, answers) = Box::pin(batch).await?;
         site.check_batch(&answers, VIEWERS as usize).await?;
         lines.extend(measured);
@@ -102,36 +111,46 @@ impl Site {
     }
 }
 
-/// A line of ours for each peer, the first under the name itself, or one alone; and each peer's own.
-/// And the last answer to the last question.
-async fn measure(
-    name: &str,
-    mut orders: Orders,
-    questions: u32,
-    viewers: u32,
-    peers: &[Peer],
-) -> anyhow::Result<(Vec<Line>, String)> {
-    orders.servers.extend(peers.iter().map(|it| it.addr));
-    let mut callers = Aside::start(CALLERS, &orders).await?;
-    callers.expect(DONE).await?;
-    for server in 0..orders.servers.len() {
-        callers.ask(server, questions / PART_BEFORE).await?;
-    }
+/// Counts what questions cost.
+struct Meter {
+    clock: Clock,
+    /// What the services use without them.
+    rest: Stretch,
+}
 
-    let rate = |used: Duration| f64::from(questions * viewers) / used.as_secs_f64();
-    let mut ours = Vec::new();
-    let mut theirs = vec![Vec::new(); peers.len()];
-    for _ in 0..ROUNDS {
-        for ((server, peer), rates) in (1..).zip(peers).zip(&mut theirs) {
-            let start = peer.cpu()?;
-            callers.ask(server, questions).await?;
-            rates.push(rate(peer.cpu()? - start));
+impl Meter {
+    /// A line of ours for each peer, the first under the name itself, or one alone; and each peer's own.
+    /// And the last answer to the last question.
+    async fn measure(
+        &self,
+        name: &str,
+        mut orders: Orders,
+        questions: u32,
+        viewers: u32,
+        peers: &[Peer],
+    ) -> anyhow::Result<(Vec<Line>, String)> {
+        orders.servers.extend(peers.iter().map(|it| it.addr));
+        let mut callers = Aside::start(CALLERS, &orders).await?;
+        callers.expect(DONE).await?;
+        for server in 0..orders.servers.len() {
+            callers.ask(server, questions / PART_BEFORE).await?;
         }
-        let start = cpu::process();
-        callers.ask(0, questions).await?;
-        ours.push(rate(cpu::process() - start));
+
+        let rate = |used_s: f64| f64::from(questions * viewers) / used_s;
+        let mut ours = Vec::new();
+        let mut theirs = vec![Vec::new(); peers.len()];
+        for _ in 0..ROUNDS {
+            for ((server, peer), rates) in (1..).zip(peers).zip(&mut theirs) {
+                let start = peer.cpu()?;
+                callers.ask(server, questions).await?;
+                rates.push(rate((peer.cpu()? - start).as_secs_f64()));
+            }
+            let round = Stretch::begin(&self.clock);
+            callers.ask(0, questions).await?;
+            ours.push(rate(round.end(&self.clock).used_beyond(self.rest)));
+        }
+        Ok((lines(name, &ours, peers, theirs), callers.leave().await?))
     }
-    Ok((lines(name, &ours, peers, theirs), callers.leave().await?))
 }
 
 fn lines(name: &str, ours: &[f64], peers: &[Peer], mut theirs: Vec<Vec<f64>>) -> Vec<Line> {
