@@ -22,6 +22,7 @@ use link_core::session::Limits;
 use parking_lot::Mutex;
 use proto::address::{Address, Transport};
 use proto::limits::UPLINK_FRAME_BYTES_MAX;
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_util::sync::CancellationToken;
 
@@ -40,6 +41,10 @@ pub(crate) use quic::QuicStream;
 const EARLY_FRAME_BYTES_MAX: u32 = 8 * 1024;
 /// Bytes of a connection that the system buffers; the rest waits in the rooms' rings, shared.
 const SEND_BUFFER_BYTES: u32 = 64 * 1024;
+/// Of these, bytes that are not on their way yet: as soon as there are more, the next write waits.
+const UNSENT_BYTES: u32 = 16 * 1024;
+/// Bytes of a connection that the system holds until they are read. A viewer's frames are short.
+const RECEIVE_BUFFER_BYTES: u32 = 32 * 1024;
 /// Connections that the system holds until they are accepted.
 const BACKLOG: u32 = 4096;
 /// Pause after the system refused a connection, such as for want of descriptors.
@@ -133,9 +138,11 @@ fn bind_tcp(listen: SocketAddr) -> anyhow::Result<TcpListener> {
         SocketAddr::V6(_) => TcpSocket::new_v6(),
     }?;
     socket.set_reuseaddr(true)?;
-    // Accepted connections inherit both.
+    // Accepted connections inherit all of it.
     socket.set_nodelay(true)?;
     socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
+    socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES)?;
+    SockRef::from(&socket).set_tcp_notsent_lowat(UNSENT_BYTES)?;
     socket.bind(listen).with_context(|| format!("could not bind {listen}"))?;
     Ok(socket.listen(BACKLOG)?)
 }

@@ -19,7 +19,7 @@ pub const WRITE_BYTES_MAX: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct Outbox {
     framing: Framing,
-    bytes_max: usize,
+    bytes_max: u32,
     /// None while nothing waits.
     own: Option<Box<Own>>,
     seats: Box<[(RoomId, Cursor)]>,
@@ -36,13 +36,14 @@ impl Outbox {
     /// An empty outbox.
     #[must_use]
     pub fn new(framing: Framing, bytes_max: usize) -> Self {
+        let bytes_max = u32::try_from(bytes_max).unwrap_or(u32::MAX);
         Self { framing, bytes_max, own: None, seats: Box::default() }
     }
 
     /// Queues a frame for this session alone.
     pub fn push(&mut self, frame: &[u8]) -> Result<(), Slow> {
         let own = self.own.get_or_insert_default();
-        if own.bytes.saturating_add(frame.len()) > self.bytes_max {
+        if own.bytes.saturating_add(frame.len()) > self.bytes_max as usize {
             return Err(Slow);
         }
         let bytes = self.framing.wrap(frame);
@@ -78,7 +79,7 @@ impl Outbox {
 
     /// Moves what a room has for this session to `out`.
     pub fn take(&mut self, ring: &Ring, out: &mut Vec<Bytes>) -> Result<Taken, Slow> {
-        let share = self.bytes_max / self.seats.len().max(1);
+        let share = self.bytes_max as usize / self.seats.len().max(1);
         let Some((_, cursor)) = self.seats.iter_mut().find(|(it, _)| it == ring.room()) else {
             return Ok(Taken::default());
         };
