@@ -99,3 +99,26 @@ pub(crate) async fn run(pump: Arc<Pump>) -> anyhow::Result<()> {
     })
     .await
 }
+
+#[cfg(test)]
+mod tests {
+    use proto::id::SessionId;
+
+    use super::*;
+    use crate::line::Lines;
+
+    #[test]
+    fn a_session_waits_once_however_often_it_is_rung() {
+        let (lines, pump) = (Lines::new(), Arc::<Pump>::default());
+        let all = [1, 2].map(|it| lines.open(SessionId(it), &pump));
+
+        all[1].ring();
+        all[1].ring();
+        pump.ring_all(all.iter());
+
+        let mut turns = Vec::new();
+        assert!(!pump.take(&mut turns));
+        let sessions: Vec<_> = turns.iter().map(|it| it.session.0).collect();
+        assert_eq!(sessions, [2, 1]);
+    }
+}

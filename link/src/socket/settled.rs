@@ -123,3 +123,75 @@ impl AsyncWrite for Settled {
         Poll::Ready(self.stream.shutdown(Shutdown::Write))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::task::Waker;
+
+    use super::*;
+
+    #[test]
+    fn what_is_read_up_to_is_asked_for_again_when_the_poller_says_so() {
+        let (mut settled, mut client) = pair();
+        client.write_all(b"ping").unwrap();
+
+        assert_eq!(read(&mut settled), Some(b"ping".to_vec()));
+        client.write_all(b"more").unwrap();
+        assert_eq!(read(&mut settled), None, "nobody said that there is more");
+
+        settled.note(Cause(Cause::READABLE));
+        assert_eq!(read(&mut settled), Some(b"more".to_vec()));
+    }
+
+    #[test]
+    fn an_end_that_came_with_the_last_bytes_is_read() {
+        let (mut settled, mut client) = pair();
+        client.write_all(b"bye").unwrap();
+        drop(client);
+        settled.note(Cause(Cause::READABLE | Cause::HUNG_UP));
+
+        assert_eq!(read(&mut settled), Some(b"bye".to_vec()));
+        assert_eq!(read(&mut settled), Some(Vec::new()));
+    }
+
+    #[test]
+    fn a_full_buffer_waits_for_the_poller() {
+        let (mut settled, mut client) = pair();
+        let block = vec![7; 1 << 20];
+        let mut written = 0;
+        while let Poll::Ready(bytes) = write(&mut settled, &block) {
+            written += bytes.unwrap();
+        }
+
+        let mut rest = vec![0; written];
+        client.read_exact(&mut rest).unwrap();
+        assert!(write(&mut settled, &block).is_pending());
+
+        settled.note(Cause(Cause::WRITABLE));
+        assert!(write(&mut settled, &block).is_ready());
+    }
+
+    fn pair() -> (Settled, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        (Settled::new(stream), client)
+    }
+
+    /// What can be read now.
+    fn read(settled: &mut Settled) -> Option<Vec<u8>> {
+        let mut bytes = [0; 64];
+        let mut buffer = ReadBuf::new(&mut bytes);
+        let cx = &mut Context::from_waker(Waker::noop());
+        match Pin::new(settled).poll_read(cx, &mut buffer) {
+            Poll::Ready(read) => read.map(|()| buffer.filled().to_vec()).ok(),
+            Poll::Pending => None,
+        }
+    }
+
+    fn write(settled: &mut Settled, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(settled).poll_write(&mut Context::from_waker(Waker::noop()), bytes)
+    }
+}
