@@ -217,6 +217,10 @@ async fn serve_tcp(
 
 impl Entrance {
     fn admit(&self, peer: SocketAddr) -> Option<Presence> {
+        if !self.gate.admit_any() {
+            self.node.counts.turned_away("node");
+            return None;
+        }
         if !self.gate.admit(peer.ip()) {
             self.node.counts.turned_away("address");
             return None;

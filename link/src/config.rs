@@ -1,5 +1,6 @@
 //! What a link node is told at start.
 
+mod entry;
 mod siege;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -13,6 +14,7 @@ use proto::id::{NodeId, UnitId};
 use proto::limits::ADDRESSES_MAX;
 use serde::{Deserialize, Serialize};
 
+pub use entry::Entry;
 pub use siege::Siege;
 
 /// One link node.
@@ -97,10 +99,14 @@ pub struct Config {
     pub life_ms_min: u32,
     /// Longest life of a session, in milliseconds.
     pub life_ms_max: u32,
-    /// Frames a second that a session may send in the long run.
+    /// Frames a second that a session may send in the long run. A frame counts as one for each 4 KiB
+    /// that it begins, so this bounds the bytes too.
     pub frames_per_s: u32,
     /// Frames that a session may send at once.
     pub frames_burst: u32,
+    /// Comments a second, of all sessions, that this node passes on, and at once; beyond, senders
+    /// are told `busy`. One costs about 5 µs here and as much at a chatserver.
+    pub comments_per_s: u32,
     /// How long flushes are gathered before sessions are woken, in milliseconds: longer saves
     /// writes, shorter saves latency.
     pub flush_ms: u32,
@@ -122,6 +128,8 @@ pub struct Config {
     pub origins: Vec<String>,
     /// Over how long sessions are closed when the node drains, in milliseconds.
     pub drain_ms: u32,
+    /// How many may come in.
+    pub entry: Entry,
     /// When the node counts as attacked.
     pub siege: Siege,
 }
@@ -209,6 +217,7 @@ impl Default for Config {
             life_ms_max: 75 * 60_000,
             frames_per_s: 20,
             frames_burst: 40,
+            comments_per_s: 50_000,
             flush_ms: 2,
             uplink_ms: 5,
             uplink_entries_max: 20_000,
@@ -218,6 +227,7 @@ impl Default for Config {
             revocations_max: 100_000,
             origins: Vec::new(),
             drain_ms: 1_000,
+            entry: Entry::default(),
             siege: Siege::default(),
         }
     }
@@ -277,6 +287,8 @@ impl Config {
             self.listeners.len() <= ADDRESSES_MAX,
             "listeners: a load report has room for {ADDRESSES_MAX}"
         );
+        ensure!(self.comments_per_s > 0, "comments_per_s of 0 lets nobody say anything");
+        self.entry.check()?;
         self.siege.check(self.handshakes_max)?;
         for listener in &self.listeners {
             let ListenerConfig { listen, transport, .. } = listener;

@@ -28,6 +28,8 @@ pub(crate) struct Counts {
     pub(crate) reports: IntCounter,
     pub(crate) damaged: IntCounter,
     pub(crate) policy_refusals: IntCounter,
+    pub(crate) owed_joins: IntCounter,
+    pub(crate) entry_nodes: IntGauge,
     pub(crate) besieged: IntGauge,
     pub(crate) unkept_uses: IntCounter,
     pub(crate) control_losses: IntCounter,
@@ -54,6 +56,8 @@ impl Counts {
             reports: meter.counter(list::LINK_LOAD_REPORTS_TOTAL, &[]),
             damaged: meter.counter(list::LINK_DAMAGED_RECORDS_TOTAL, &[]),
             policy_refusals: meter.counter(list::LINK_POLICY_REFUSALS_TOTAL, &[]),
+            owed_joins: meter.counter(list::LINK_OWED_JOINS_TOTAL, &[]),
+            entry_nodes: meter.gauge(list::LINK_ENTRY_NODES, &[]),
             besieged: meter.gauge(list::LINK_BESIEGED, &[]),
             unkept_uses: meter.counter(list::LINK_UNKEPT_USES_TOTAL, &[]),
             control_losses: meter.counter(list::LINK_CONTROL_LOSSES_TOTAL, &[]),
@@ -71,6 +75,16 @@ impl Counts {
     /// A login ended so; the word is `ok` or that of a refusal.
     pub(crate) fn login(&self, outcome: &str) {
         self.meter.counter(list::LINK_LOGINS_TOTAL, &[outcome]).inc();
+    }
+
+    /// A join ended so; the word is `in` or that of a refusal.
+    pub(crate) fn join(&self, outcome: &str) {
+        self.meter.counter(list::LINK_JOINS_TOTAL, &[outcome]).inc();
+    }
+
+    /// The nodes' talk about joins went so.
+    pub(crate) fn entry_turn(&self, outcome: &str) {
+        self.meter.counter(list::LINK_ENTRY_TURNS_TOTAL, &[outcome]).inc();
     }
 
     /// A connection was not taken at all.

@@ -11,6 +11,7 @@ mod converse;
 mod counts;
 mod door;
 mod drain;
+mod entry;
 mod follow;
 mod io;
 mod kept;
@@ -40,6 +41,7 @@ use channel::{ClientTls, ServerTls};
 use kit::clock::Clock;
 use kit::health::Health;
 use kit::meter::Meter;
+use kit::quota::Quota;
 use kit::task::Tasks;
 use proto::address::Address;
 use proto::close::CloseCode;
@@ -52,7 +54,7 @@ use crate::drain::Farewell;
 use crate::kept::Kept;
 use crate::node::Node;
 
-pub use config::{Binder, Config, ListenerConfig, Siege};
+pub use config::{Binder, Config, Entry, ListenerConfig, Siege};
 
 /// Time for reaching the auth service.
 const CONNECT_MAX: Duration = Duration::from_secs(3);
@@ -74,6 +76,8 @@ pub struct Parts {
     pub global_bus: Arc<dyn Bus>,
     /// The unit's own bus.
     pub unit_bus: Arc<dyn Bus>,
+    /// What all link nodes share of the rooms' limits.
+    pub quota: Arc<dyn Quota>,
     /// What the apps ask of those who enter, until `control` says something else.
     pub policies: Policies,
     /// Whom to believe when fetching keys.
@@ -238,6 +242,7 @@ fn spawn_readers(
     tasks.spawn("reply", follow::reply(node(), unit(), health.part("link reply")));
     tasks.spawn("pulse", pulse::run(node(), global()));
     tasks.spawn("leaves", pulse::leaves(node()));
+    tasks.spawn("entry", entry::run(node(), Arc::clone(&parts.quota)));
     tasks.spawn("poller", poller::run(node()));
     tasks.spawn("sweep", line::sweep(node()));
     for _ in 0..std::thread::available_parallelism().map_or(1, NonZero::get) {
@@ -257,7 +262,8 @@ fn spawn_entrances(
         config.address_handshakes_burst,
         config.addresses_max,
         &node.clock,
-    );
+    )
+    .taking(config.entry.connections_per_s, &node.clock);
     let public = Entrance {
         node: Arc::clone(node),
         gate: Arc::new(gate),

@@ -7,29 +7,26 @@ use anyhow::Context;
 use auth_core::policy::Policies;
 use kit::clock::Clock;
 use link_core::Now;
-use link_core::bucket::Rate;
+use link_core::bucket::{Bucket, Rate};
 use link_core::departures::{Departure, Departures};
-use link_core::entry::{self, Entry};
 use link_core::failures::Failures;
 use link_core::hub::{Hub, Member};
 use link_core::moves::Moves;
 use link_core::places::Places;
 use link_core::quality::Quality;
-use link_core::ring::{Cursor, Limits, Reading};
+use link_core::ring::{Cursor, Limits};
 use link_core::signs::Signs;
+use link_core::turnstile::Turnstile;
 use parking_lot::Mutex;
-use proto::close::CloseCode;
 use proto::envelope::{Act, UplinkEntry};
-use proto::frame::{Control, Join, JoinOutcome, Joined, Path};
+use proto::frame::Control;
 use proto::id::{RoomId, SessionId};
-use proto::policy::Access;
 use proto::time::Wall;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::sync::Notify;
 
 use crate::config::{Config, ms};
-use crate::converse::Presence;
 use crate::counts::Counts;
 use crate::door::Door;
 use crate::line::Lines;
@@ -58,6 +55,10 @@ pub(crate) struct Node {
     /// Rung when a leave waits.
     pub(crate) left: Notify,
     pub(crate) uplink: Uplink,
+    /// How many may come into rooms.
+    pub(crate) turnstile: Mutex<Turnstile>,
+    /// How many comments of all sessions are passed on.
+    pub(crate) comments: Mutex<Bucket>,
     pub(crate) traffic: Traffic,
     pub(crate) quality: Mutex<Quality>,
     /// Connections that came to nothing.
@@ -112,6 +113,7 @@ impl Node {
         };
         // A tenth of a second's worth at once: a mass disconnect is told evenly.
         let pace = Rate { burst: config.leaves_per_s / 10, per_s: config.leaves_per_s };
+        let comments = Rate { burst: config.comments_per_s, per_s: config.comments_per_s };
         let places = || Places::new(config.handshakes_max, config.site_places_max());
         Ok(Self {
             signs: Mutex::new(Signs::new(config.siege.site_signs_max())),
@@ -128,6 +130,8 @@ impl Node {
             departures: Mutex::new(Departures::new(config.leaves_max, pace)),
             left: Notify::new(),
             uplink: Uplink::new(config.unit, config.uplink_entries_max),
+            turnstile: Mutex::new(Turnstile::new(config.entry.limits(config.rooms_max))),
+            comments: Mutex::new(Bucket::new(comments)),
             traffic: Traffic::default(),
             quality: Mutex::default(),
             rng: Mutex::new(StdRng::seed_from_u64(seed)),
@@ -165,59 +169,6 @@ impl Node {
 
     pub(crate) fn is_draining(&self) -> bool {
         self.traffic.draining.load(Ordering::Relaxed)
-    }
-
-    /// Lets a session into a room, or says why not.
-    pub(crate) fn join(
-        &self,
-        member: &Member,
-        presence: &Presence,
-        join: &Join,
-    ) -> (Joined, Option<Seat>) {
-        let room = join.room.clone();
-        match self.try_join(member, presence, join) {
-            Ok((outcome, seat)) => (Joined { room, outcome }, Some(seat)),
-            Err(code) => {
-                let outcome = JoinOutcome::Refused { code, retry_after_ms: 0 };
-                (Joined { room, outcome }, None)
-            }
-        }
-    }
-
-    fn try_join(
-        &self,
-        member: &Member,
-        presence: &Presence,
-        join: &Join,
-    ) -> Result<(JoinOutcome, Seat), CloseCode> {
-        if self.door.is_banned(member, &join.room, self.clock.wall()) {
-            return Err(CloseCode::Banned);
-        }
-        if presence.access(&join.room) == Access::Refuse {
-            self.counts.policy_refusals.inc();
-            return Err(CloseCode::NoRoom);
-        }
-        let room = self.rooms.find(&join.room).ok_or(CloseCode::NoRoom)?;
-        let people = {
-            let mut hub = self.hub.lock();
-            hub.join(member, &join.room).map_err(|it| it.code())?;
-            hub.people(&join.room)
-        };
-        self.departures.lock().cancel(member.session, &join.room);
-        let reading = match join.path {
-            Path::Push if presence.is_promoted() => Reading::Promoted,
-            Path::Push | Path::Auto => Reading::Auto,
-            Path::Segments => Reading::Segments,
-        };
-        let (entry, latest, online) =
-            room.listen(member.session, reading, &presence.line, |ring| {
-                (entry::enter(ring, join.resume, reading), ring.latest(), ring.people())
-            });
-        let Entry { heat, path, resumed, news, cursor } = entry;
-        // The people in all are known from the room's heat only; until then, those here.
-        let online = online.max(people);
-        let outcome = JoinOutcome::In { heat, path, resumed, latest, online };
-        Ok((outcome, Seat { room, cursor, news }))
     }
 
     /// Takes a session out of a room; the chatservers are told in due course.

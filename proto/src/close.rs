@@ -41,9 +41,9 @@ close_codes! {
     Slow = 3002, "slow";
     /// The session's life is over: come back with a new token.
     Expired = 3003, "expired";
-    /// The node is full.
+    /// The node is full, or the room is.
     Full = 3004, "full";
-    /// Too many attempts from this address or account.
+    /// Too many attempts from this address or account, or too many viewers at once into a room.
     RateLimited = 3005, "rate_limited";
     /// The login took too long.
     LoginTimeout = 3006, "login_timeout";

@@ -10,6 +10,7 @@ use channel::DevCerts;
 use kit::clock::Clock;
 use kit::health::Health;
 use kit::meter::Meter;
+use kit::quota::MemoryQuota;
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
@@ -89,6 +90,7 @@ async fn a_node_runs_where_it_is_told_to() {
         seed: 1,
         global_bus: Arc::clone(&bus),
         unit_bus: bus,
+        quota: Arc::new(MemoryQuota::new(100)),
         policies: Policies::default(),
         auth_tls: certs.client().unwrap(),
         tls: None,

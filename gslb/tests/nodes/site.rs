@@ -10,6 +10,7 @@ use auth_core::secret::Secret;
 use kit::clock::Clock;
 use kit::health::Health;
 use kit::meter::Meter;
+use kit::quota::MemoryQuota;
 use kit::task::Tasks;
 use link::{Binder, ListenerConfig};
 use proto::address::{Address, Carrier, Transport};
@@ -107,6 +108,7 @@ impl Site {
             seed: 9,
             global_bus: Arc::clone(&self.shared.bus),
             unit_bus: Arc::clone(&self.shared.bus),
+            quota: Arc::new(MemoryQuota::new(100)),
             policies: Policies::default(),
             auth_tls: self.trust.tls.clone(),
             tls: None,

@@ -1,4 +1,4 @@
-//! How often one address may knock.
+//! How often one address may knock, and all of them together.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
@@ -8,11 +8,14 @@ use std::time::Duration;
 use governor::clock::Clock as GovernorClock;
 use governor::middleware::NoOpMiddleware;
 use governor::state::keyed::HashMapStateStore;
+use governor::state::{InMemoryState, NotKeyed};
 use governor::{Quota, RateLimiter};
 use kit::clock::Clock;
 
 /// Lets an address knock so often, and no oftener.
 pub(crate) struct Gate {
+    /// Of all addresses together.
+    all: Option<RateLimiter<NotKeyed, InMemoryState, Ticks, NoOpMiddleware<Duration>>>,
     limiter: Option<Limiter>,
     addresses_max: usize,
     /// When the memory was last searched for addresses that count no more, in microseconds.
@@ -50,7 +53,20 @@ impl Gate {
             let quota = Quota::per_second(per_s).allow_burst(burst);
             RateLimiter::new(quota, HashMapStateStore::default(), Ticks(clock.clone()))
         });
-        Self { limiter, addresses_max, cleared: AtomicU64::new(0) }
+        Self { all: None, limiter, addresses_max, cleared: AtomicU64::new(0) }
+    }
+
+    /// Takes `per_s` connections a second of all addresses together, and as many at once; 0 is no
+    /// limit.
+    pub(crate) fn taking(mut self, per_s: u32, clock: &Clock) -> Self {
+        self.all = NonZeroU32::new(per_s)
+            .map(|it| RateLimiter::direct_with_clock(Quota::per_second(it), Ticks(clock.clone())));
+        self
+    }
+
+    /// Whether a connection from anywhere may go on.
+    pub(super) fn admit_any(&self) -> bool {
+        self.all.as_ref().is_none_or(|it| it.check().is_ok())
     }
 
     /// Whether a connection from here may go on.
@@ -107,6 +123,16 @@ mod tests {
         assert!(knock("::ffff:192.0.2.2"));
         assert!(!knock("192.0.2.2"), "mapped addresses are the same address");
         assert!((0..100).all(|_| knock("127.0.0.1")));
+    }
+
+    #[test]
+    fn all_addresses_together_knock_so_often_and_loopback_too() {
+        let gate = Gate::new(0, 0, 10, &Clock::system()).taking(3, &Clock::system());
+
+        assert_eq!([(); 4].map(|()| gate.admit_any()), [true, true, true, false]);
+        assert!(gate.admit("127.0.0.1".parse().unwrap()), "it is another question");
+        let open = Gate::new(1, 1, 10, &Clock::system());
+        assert!((0..1000).all(|_| open.admit_any()));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use link_core::session::{Input, Output};
 use proto::envelope::{Act, UplinkEntry};
 use proto::frame::{Ack, Downlink, Join, Outcome};
 use proto::id::{Cid, RoomId};
+use proto::item::Role;
 use proto::policy::Access;
 use proto::verdict::{Reason, Verdict};
 
@@ -90,14 +91,22 @@ impl Conversation {
         if !entry.may_send && matches!(entry.act, Act::Comment { .. } | Act::Like { .. }) {
             return self.drop_comment(cid, Reason::ReadOnly, 0);
         }
-        let kept =
-            cid.is_none_or(|it| self.node.hub.lock().offer(&entry.room, entry.session, it.0));
-        if !kept {
+        if cid.is_some() && self.node.comments.lock().take(self.node.clock.mono()).is_err() {
+            return self.drop_comment(cid, Reason::Busy, BUSY_RETRY_MS);
+        }
+        if !cid.is_none_or(|it| self.is_kept(&entry, it)) {
             self.drop_comment(cid, Reason::RoomBusy, ROOM_BUSY_RETRY_MS);
         } else if self.node.uplink.push(entry).is_err() {
             self.node.counts.busy.inc();
             self.drop_comment(cid, Reason::Busy, BUSY_RETRY_MS);
         }
+    }
+
+    /// Counts a comment as offered, and says whether it is of the share that its room takes. Hosts
+    /// and moderators are always heard.
+    fn is_kept(&self, entry: &UplinkEntry, cid: Cid) -> bool {
+        let is_sampled = self.node.hub.lock().offer(&entry.room, entry.session, cid.0);
+        is_sampled || matches!(entry.role, Role::Host | Role::Moderator)
     }
 
     fn drop_comment(&mut self, cid: Option<Cid>, reason: Reason, retry_after_ms: u32) {

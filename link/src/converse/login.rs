@@ -47,6 +47,7 @@ impl Conversation {
             if !node.door.is_current(node.clock.mono()) {
                 return Err(Shut::named(CloseCode::Unavailable, "control_behind"));
             }
+            node.look(claim)?;
         }
         let (pass, confirm) = self.check_credential(claim)?;
         if node.door.wants_ticket(&pass) {

@@ -19,6 +19,7 @@ use channel::{DevCerts, ServerTls};
 use kit::clock::Clock;
 use kit::health::Health;
 use kit::meter::Meter;
+use kit::quota::{MemoryQuota, Quota};
 use kit::task::Tasks;
 use link::{Binder, Config, ListenerConfig, Parts, Service};
 use proto::address::{Address, Carrier, Transport};
@@ -54,6 +55,8 @@ pub(crate) struct World {
     pub(crate) national: DevCerts,
     /// What the listeners show.
     pub(crate) tls: ServerTls,
+    /// What all links share.
+    pub(crate) quota: Arc<MemoryQuota>,
     pub(crate) meter: Meter,
     pub(crate) health: Health,
     keyring: Arc<Keyring>,
@@ -121,6 +124,7 @@ impl World {
             tls: certs.server(&[]).unwrap(),
             certs,
             national,
+            quota: Arc::new(MemoryQuota::new(1000)),
             meter: Meter::new(),
             health: Health::default(),
             keyring,
@@ -146,6 +150,7 @@ impl World {
             seed: 1,
             global_bus: Arc::clone(&self.global_bus) as Arc<dyn Bus>,
             unit_bus: Arc::clone(&self.bus) as Arc<dyn Bus>,
+            quota: Arc::clone(&self.quota) as Arc<dyn Quota>,
             policies: Policies::default(),
             auth_tls: self.certs.client().unwrap(),
             tls: Some(self.tls.clone()),

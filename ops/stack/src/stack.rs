@@ -34,7 +34,7 @@ use crate::tls::{Certificates, Follow, Trust};
 
 /// The disk keeps at least this much free: segments stop before it is full.
 const FREE_BYTES_MIN: u64 = 256 * 1024 * 1024;
-/// Keys of the embedded quota: a room's lanes and its flow.
+/// Keys of the embedded quota: a room's lanes, its flow, and who comes in.
 const QUOTA_KEYS_MAX: usize = 100_000;
 /// Longest time for one service to end.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
@@ -151,7 +151,8 @@ impl Stack {
         let gslb = bind_gslb(&config, &parts, Arc::clone(&apps), nodes, &trust, seed).await?;
         config.link.collectors = gslb.collector_addr().iter().map(SocketAddr::to_string).collect();
 
-        let chatserver = bind_chatserver(&config, &parts, apps, seed).await?;
+        let quota = Arc::new(MemoryQuota::new(QUOTA_KEYS_MAX));
+        let chatserver = bind_chatserver(&config, &parts, apps, quota.clone(), seed).await?;
         let broadcaster = bind_broadcaster(&config, &parts, seed).await?;
         let link = link::Service::bind(
             config.link.clone(),
@@ -162,6 +163,7 @@ impl Stack {
                 seed: derive(seed, "link"),
                 global_bus: Arc::clone(&parts.bus),
                 unit_bus: Arc::clone(&parts.bus),
+                quota,
                 policies: Policies::new(&config.app),
                 auth_tls: trust.tls.clone(),
                 tls: Some(tls),
@@ -351,6 +353,7 @@ async fn bind_chatserver(
     config: &Config,
     parts: &Shared,
     apps: Arc<[App]>,
+    quota: Arc<MemoryQuota>,
     seed: u64,
 ) -> anyhow::Result<chatserver::Service> {
     let rooms = chatserver::store::RedbStore::open(&config.data.join("rooms.redb"))?;
@@ -363,7 +366,7 @@ async fn bind_chatserver(
         global_bus: Arc::clone(&parts.bus),
         unit_bus: Arc::clone(&parts.bus),
         room_store: Arc::new(rooms),
-        quota: Arc::new(MemoryQuota::new(QUOTA_KEYS_MAX)),
+        quota,
     };
     chatserver::Service::bind(config.chatserver.clone(), parts).await
 }
