@@ -228,7 +228,11 @@ impl Conversation {
             }
         };
         match read {
-            Poll::Ready(Ok(0) | Err(_)) => Err(Gone),
+            Poll::Ready(Ok(0)) => Err(Gone),
+            Poll::Ready(Err(error)) => {
+                self.node.counts.unreadable(&error);
+                Err(Gone)
+            }
             Poll::Ready(Ok(_)) => Ok(Poll::Ready(())),
             Poll::Pending => Ok(Poll::Pending),
         }

@@ -1,7 +1,9 @@
 //! This service's metrics, fetched once.
 
+use std::io;
 use std::time::Duration;
 
+use channel::Fault;
 use kit::meter::{Meter, list};
 use link_core::quality::Counted;
 use prometheus::{IntCounter, IntGauge};
@@ -90,6 +92,13 @@ impl Counts {
     /// A connection was not taken at all.
     pub(crate) fn turned_away(&self, why: &str) {
         self.meter.counter(list::LINK_TURNED_AWAY_TOTAL, &[why]).inc();
+    }
+
+    /// A connection could not be read any more.
+    pub(crate) fn unreadable(&self, error: &io::Error) {
+        if let Some(fault) = error.get_ref().and_then(|it| it.downcast_ref::<Fault>()) {
+            self.meter.counter(list::LINK_TLS_FAULTS_TOTAL, &[fault.name()]).inc();
+        }
     }
 
     /// A conversation was ended here.

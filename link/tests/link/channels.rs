@@ -1,9 +1,10 @@
 //! What protects a connection is agreed on, and nobody in between changes that unnoticed.
 
+use bus::memory::Limits;
 use channel::{ClientTls, DevCerts};
 use proto::close::CloseCode;
 use proto::frame::Hello;
-use tokio::io::copy_bidirectional;
+use tokio::io::{AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::client::{Client, Pipe};
@@ -175,4 +176,31 @@ async fn pass(world: &World, transport: &str, listener: &TcpListener, between: &
     let name = "127.0.0.1".try_into().unwrap();
     let mut far = certs.client().unwrap().connector().connect(name, far).await.unwrap();
     copy_bidirectional(&mut near, &mut far).await.ok();
+}
+
+#[tokio::test]
+async fn tls_stays_with_rustls_where_that_is_wanted() {
+    let world = World::with(Limits::default(), |it| it.lean_tls = false).await;
+
+    for transport in ["tls", "wss"] {
+        let mut client = world.enter(transport, "alice", "r").await;
+        client.lives().await;
+        assert_eq!(client.suite, "T", "{transport}");
+    }
+}
+
+#[tokio::test]
+async fn a_tls_session_that_is_cut_is_counted_and_one_that_says_goodbye_is_not() {
+    let world = World::new().await;
+    let cuts = || world.metric("link_tls_faults_total{fault=\"cut\"}");
+
+    let Pipe::Stream(mut stream) = world.enter("tls", "alice", "r").await.pipe else {
+        panic!("TLS is a stream")
+    };
+    stream.shutdown().await.unwrap();
+    world.until("an end", || world.metric("link_sessions") == 0).await;
+    assert_eq!(cuts(), 0);
+
+    drop(world.enter("tls", "alice", "r").await);
+    world.until("a cut", || cuts() == 1).await;
 }

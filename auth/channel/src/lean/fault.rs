@@ -35,6 +35,22 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// One word, for metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Seal => "seal",
+            Self::Length => "length",
+            Self::Message => "message",
+            Self::Form => "form",
+            Self::Value => "value",
+            Self::Quiet => "quiet",
+            Self::Alert(_) => "alert",
+            Self::Cut => "cut",
+            Self::Sealing => "sealing",
+        }
+    }
+
     /// What the client is told, by its number in RFC 8446, section 6.2; none where nothing is to be
     /// said any more.
     pub(super) const fn alert(self) -> Option<u8> {
