@@ -12,6 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use link_core::framing::Framing;
 use link_core::outbox::Outbox;
+use link_core::ring::Slow;
 use link_core::session::{Input, Session};
 use proto::close::CloseCode;
 use proto::frame::{Close, Control};
@@ -179,7 +180,12 @@ impl Conversation {
         }
         loop {
             scratch.blocks.clear();
-            let more = self.collect(&mut scratch.blocks);
+            let Ok(more) = self.collect(&mut scratch.blocks) else {
+                self.slow();
+                self.act();
+                // What is left to say.
+                return self.write(cx, scratch);
+            };
             if scratch.blocks.is_empty() {
                 return Ok(());
             }
@@ -307,26 +313,17 @@ impl Conversation {
     }
 
     /// Moves what waits for the client to `blocks`; says whether there is more.
-    fn collect(&mut self, blocks: &mut Vec<Bytes>) -> bool {
+    fn collect(&mut self, blocks: &mut Vec<Bytes>) -> Result<bool, Slow> {
         let mut more = false;
         self.outbox.take_own(blocks);
         for room in &self.presence.seats {
-            match room.read(|ring| self.outbox.take(ring, blocks)) {
-                Ok(taken) => {
-                    more |= taken.more;
-                    if taken.skipped > 0 {
-                        self.node.counts.skipped.inc_by(u64::from(taken.skipped));
-                    }
-                }
-                Err(_) => {
-                    blocks.clear();
-                    self.slow();
-                    self.act();
-                    return false;
-                }
+            let taken = room.read(|ring| self.outbox.take(ring, blocks))?;
+            more |= taken.more;
+            if taken.skipped > 0 {
+                self.node.counts.skipped.inc_by(u64::from(taken.skipped));
             }
         }
-        more
+        Ok(more)
     }
 
     fn deadline(&self) -> Mono {
