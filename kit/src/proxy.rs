@@ -76,7 +76,7 @@ impl Proxies {
         if self.0.is_empty() {
             return Ok(peer);
         }
-        if !self.has(peer.ip()) {
+        if !self.trusts(peer.ip()) {
             let mut first = [0; SIGNATURE.len()];
             let bytes = stream.peek(&mut first).await?;
             let begins_header = begins_header(&first[..bytes]);
@@ -94,7 +94,9 @@ impl Proxies {
         })
     }
 
-    fn has(&self, address: IpAddr) -> bool {
+    /// Whether what connects from `address` is believed.
+    #[must_use]
+    pub fn trusts(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.0.iter().any(|it| it.contains(&address))
     }
@@ -173,8 +175,8 @@ mod tests {
     fn a_mapped_address_is_in_a_network_of_ipv4() {
         let proxies: Proxies = ["10.0.0.0/8".parse().unwrap()].into_iter().collect();
 
-        assert!(proxies.has("::ffff:10.1.2.3".parse().unwrap()));
-        assert!(!proxies.has("::ffff:11.1.2.3".parse().unwrap()));
+        assert!(proxies.trusts("::ffff:10.1.2.3".parse().unwrap()));
+        assert!(!proxies.trusts("::ffff:11.1.2.3".parse().unwrap()));
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! among those that are not logged in.
 
 mod gate;
+mod origin;
+mod passed;
 mod quic;
 mod upgrade;
 
@@ -35,7 +37,10 @@ use crate::socket::Socket;
 use crate::wire::Decoder;
 
 pub(crate) use gate::Gate;
+pub(crate) use origin::Origin;
 pub(crate) use quic::QuicStream;
+
+use passed::{Knock, Unnamed};
 
 /// Bytes of a frame before login: a Hello and a Login with a long token and eight rooms need 3 KiB.
 const EARLY_FRAME_BYTES_MAX: u32 = 8 * 1024;
@@ -171,6 +176,9 @@ pub(crate) struct Entrance {
     pub(crate) shut: CancellationToken,
 }
 
+/// A connection that is ready for its conversation, and what was read of that already.
+type Shaken = (Socket, Vec<u8>, Presence);
+
 /// Accepts connections until the entrance is shut, then waits for the handshakes to end.
 pub(crate) async fn serve(
     bound: Bound,
@@ -188,6 +196,7 @@ async fn serve_tcp(
     listener: Arc<Listener>,
     entrance: Entrance,
 ) -> anyhow::Result<()> {
+    let unnamed = Unnamed::new(&entrance);
     let mut tasks = kit::task::Tasks::default();
     loop {
         tokio::select! {
@@ -195,10 +204,10 @@ async fn serve_tcp(
             Some(ended) = tasks.next() => report(ended),
             accepted = tcp.accept() => match accepted {
                 Ok((stream, peer)) => {
-                    if let Some(presence) = entrance.admit(peer) {
+                    if let Some(knock) = unnamed.knock(&entrance, peer) {
                         let (listener, entrance) = (Arc::clone(&listener), entrance.clone());
                         tasks.spawn("handshake", async move {
-                            entrance.greet(stream, listener, presence).await;
+                            entrance.greet(stream, listener, knock).await;
                             Ok(())
                         });
                     }
@@ -216,18 +225,18 @@ async fn serve_tcp(
 }
 
 impl Entrance {
-    fn admit(&self, peer: SocketAddr) -> Option<Presence> {
+    fn admit(&self, origin: Origin) -> Option<Presence> {
         if !self.gate.admit_any() {
             self.node.counts.turned_away("node");
             return None;
         }
-        if !self.gate.admit(peer.ip()) {
+        if !self.gate.admit(origin) {
             self.node.counts.turned_away("address");
             return None;
         }
-        let site = gate::site(peer.ip());
+        let site = origin.site();
         match Place::take(&self.places, site) {
-            Ok(place) => Some(Presence::new(&self.node, place)),
+            Ok(place) => Some(Presence::new(&self.node, place, origin)),
             Err(NoPlace::Full) => {
                 self.node.signs.lock().note(site, self.node.clock.mono());
                 self.node.counts.turned_away("full");
@@ -241,15 +250,16 @@ impl Entrance {
     }
 
     /// One connection, from TCP to its first turn.
-    async fn greet(&self, stream: TcpStream, listener: Arc<Listener>, presence: Presence) {
-        let handshake = self.handshake(stream, &listener);
+    async fn greet(&self, stream: TcpStream, listener: Arc<Listener>, knock: Knock) {
+        let handshake = self.handshake(stream, &listener, knock);
         let handshake = tokio::time::timeout(listener.limits.phase, handshake);
         let shaken = tokio::select! {
             () = self.shut.cancelled() => return,
             shaken = handshake => shaken,
         };
-        let (socket, behind) = match shaken {
-            Ok(Ok(shaken)) => shaken,
+        let (socket, behind, presence) = match shaken {
+            Ok(Ok(Some(shaken))) => shaken,
+            Ok(Ok(None)) => return,
             Ok(Err(error)) => {
                 tracing::debug!(error = format!("{error:#}"), "a handshake failed");
                 return self.node.counts.turned_away("handshake");
@@ -278,7 +288,20 @@ impl Entrance {
         &self,
         stream: TcpStream,
         listener: &Listener,
-    ) -> anyhow::Result<(Socket, Vec<u8>)> {
+        knock: Knock,
+    ) -> anyhow::Result<Option<Shaken>> {
+        match knock {
+            Knock::Own(presence) => self.shake(stream, listener, presence).await.map(Some),
+            Knock::Passed(proxy, place) => self.pass(stream, listener, proxy, place).await,
+        }
+    }
+
+    async fn shake(
+        &self,
+        stream: TcpStream,
+        listener: &Listener,
+        presence: Presence,
+    ) -> anyhow::Result<Shaken> {
         let mut socket = match &listener.tls {
             Some(tls) if self.node.config.lean_tls => tls.accept_lean(stream).await?.into(),
             Some(tls) => Socket::Tls(Box::new(tls.accept(stream).await?)),
@@ -286,9 +309,13 @@ impl Entrance {
         };
         let behind = match listener.framing {
             Framing::Stream => Vec::new(),
-            Framing::WebSocket => upgrade::upgrade(&mut socket, &self.node.config.origins).await?,
+            Framing::WebSocket => {
+                let (request, behind) = upgrade::read(&mut socket).await?;
+                upgrade::answer(&mut socket, &request, &self.node.config.origins).await?;
+                behind
+            }
         };
-        Ok((socket, behind))
+        Ok((socket, behind, presence))
     }
 }
 

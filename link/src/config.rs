@@ -7,8 +7,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use auth_core::secret::Secret;
+use kit::proxy::Proxies;
 use proto::address::{Carrier, Transport};
 use proto::id::{NodeId, UnitId};
 use proto::limits::ADDRESSES_MAX;
@@ -40,6 +41,13 @@ pub struct Config {
     /// Whether `tcp` and `ws` may listen on other addresses than loopback: only behind a
     /// terminator that nobody can go around.
     pub plain_anywhere: bool,
+    /// Networks of proxies that pass on connections over TCP, such as `10.1.0.0/16`. Each of their
+    /// connections must begin with a PROXY header of version 2, as HAProxy's with `send-proxy-v2`,
+    /// or else, at `ws` listeners, with a request whose `X-Forwarded-For` ends with the viewer's
+    /// address, as nginx's: `ops/deploy` has samples. Rates, places and sieges then count for the
+    /// viewer and not for the proxy, on loopback too. Whoever can connect from these networks can
+    /// take any address, so they must be the proxies' alone. Empty: connections are their peers'.
+    pub trusted_proxies: Proxies,
     /// Collectors of load reports, `host:port`; every one gets every report.
     pub collectors: Vec<String>,
     /// Least time between two load reports, in milliseconds.
@@ -194,6 +202,7 @@ impl Default for Config {
                 ListenerConfig::plain(7402, Transport::Ws),
             ],
             plain_anywhere: false,
+            trusted_proxies: Proxies::default(),
             collectors: Vec::new(),
             report_ms_min: 5,
             report_ms_max: 100,
@@ -289,6 +298,7 @@ impl Config {
             "listeners: a load report has room for {ADDRESSES_MAX}"
         );
         ensure!(self.comments_per_s > 0, "comments_per_s of 0 lets nobody say anything");
+        self.trusted_proxies.check().context("trusted_proxies")?;
         self.entry.check()?;
         self.siege.check(self.handshakes_max)?;
         for listener in &self.listeners {

@@ -1,6 +1,6 @@
 //! How often one address may knock, and all of them together.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,6 +11,8 @@ use governor::state::keyed::HashMapStateStore;
 use governor::state::{InMemoryState, NotKeyed};
 use governor::{Quota, RateLimiter};
 use kit::clock::Clock;
+
+use super::origin::Origin;
 
 /// Lets an address knock so often, and no oftener.
 pub(crate) struct Gate {
@@ -70,13 +72,11 @@ impl Gate {
     }
 
     /// Whether a connection from here may go on.
-    ///
-    /// Loopback may always: behind a terminator everybody comes from there.
-    pub(super) fn admit(&self, peer: IpAddr) -> bool {
+    pub(super) fn admit(&self, origin: Origin) -> bool {
         let Some(limiter) = &self.limiter else {
             return true;
         };
-        if peer.to_canonical().is_loopback() {
+        if origin.is_everybodys() {
             return true;
         }
         if limiter.len() >= self.addresses_max {
@@ -91,18 +91,7 @@ impl Gate {
                 return false;
             }
         }
-        limiter.check_key(&site(peer)).is_ok()
-    }
-}
-
-/// What one subscriber has: an IPv4 address, or a /64 of IPv6.
-pub(super) fn site(peer: IpAddr) -> IpAddr {
-    match peer.to_canonical() {
-        IpAddr::V4(it) => IpAddr::V4(it),
-        IpAddr::V6(it) => {
-            let [a, b, c, d, ..] = it.segments();
-            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
-        }
+        limiter.check_key(&origin.site()).is_ok()
     }
 }
 
@@ -113,7 +102,7 @@ mod tests {
     #[test]
     fn an_address_that_knocks_too_often_waits_and_others_do_not() {
         let gate = Gate::new(1, 2, 10, &Clock::system());
-        let knock = |peer: &str| gate.admit(peer.parse().unwrap());
+        let knock = |from: &str| gate.admit(peer(from));
 
         assert_eq!(
             [knock("192.0.2.1"), knock("192.0.2.1"), knock("192.0.2.1")],
@@ -126,11 +115,19 @@ mod tests {
     }
 
     #[test]
+    fn who_is_named_counts_on_loopback_too() {
+        let gate = Gate::new(1, 2, 10, &Clock::system());
+        let client = Origin::Named("127.0.0.1".parse().unwrap());
+
+        assert_eq!([(); 3].map(|()| gate.admit(client)), [true, true, false]);
+    }
+
+    #[test]
     fn all_addresses_together_knock_so_often_and_loopback_too() {
         let gate = Gate::new(0, 0, 10, &Clock::system()).taking(3, &Clock::system());
 
         assert_eq!([(); 4].map(|()| gate.admit_any()), [true, true, true, false]);
-        assert!(gate.admit("127.0.0.1".parse().unwrap()), "it is another question");
+        assert!(gate.admit(peer("127.0.0.1")), "it is another question");
         let open = Gate::new(1, 1, 10, &Clock::system());
         assert!((0..1000).all(|_| open.admit_any()));
     }
@@ -139,16 +136,20 @@ mod tests {
     fn all_of_a_subscribers_ipv6_addresses_are_one() {
         let gate = Gate::new(1, 1, 10, &Clock::system());
 
-        assert!(gate.admit("2001:db8::1".parse().unwrap()));
-        assert!(!gate.admit("2001:db8::2".parse().unwrap()));
-        assert!(gate.admit("2001:db8:0:1::1".parse().unwrap()));
+        assert!(gate.admit(peer("2001:db8::1")));
+        assert!(!gate.admit(peer("2001:db8::2")));
+        assert!(gate.admit(peer("2001:db8:0:1::1")));
     }
 
     #[test]
     fn more_addresses_than_can_be_remembered_are_refused() {
         let gate = Gate::new(1, 1, 1, &Clock::system());
 
-        assert!(gate.admit("192.0.2.1".parse().unwrap()));
-        assert!(!gate.admit("192.0.2.2".parse().unwrap()));
+        assert!(gate.admit(peer("192.0.2.1")));
+        assert!(!gate.admit(peer("192.0.2.2")));
+    }
+
+    fn peer(address: &str) -> Origin {
+        Origin::Peer(address.parse().unwrap())
     }
 }

@@ -22,7 +22,8 @@ use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{EndpointConfig, Incoming, ServerConfig, TransportConfig, VarInt};
 use socket2::{Domain, Protocol, Type};
 
-use super::gate::{self, Gate};
+use super::gate::Gate;
+use super::origin::Origin;
 use super::{Entrance, Listener, SEND_BUFFER_BYTES, report};
 use crate::config::{Config, ms};
 use crate::converse::{FAREWELL_MAX, Place, Presence};
@@ -116,8 +117,9 @@ impl Unproven {
     }
 
     fn admit(&self, peer: SocketAddr) -> Option<Place> {
-        let is_admitted = self.gate.admit(peer.ip());
-        is_admitted.then(|| Place::take(&self.places, gate::site(peer.ip())).ok()).flatten()
+        let origin = Origin::Peer(peer.ip());
+        let is_admitted = self.gate.admit(origin);
+        is_admitted.then(|| Place::take(&self.places, origin.site()).ok()).flatten()
     }
 }
 
@@ -174,7 +176,7 @@ fn admit(
 ) -> Option<(Incoming, Knock)> {
     let peer = incoming.remote_address();
     if incoming.remote_address_validated() {
-        let Some(presence) = entrance.admit(peer) else {
+        let Some(presence) = entrance.admit(Origin::Peer(peer.ip())) else {
             incoming.refuse();
             return None;
         };
@@ -222,7 +224,8 @@ async fn handshake(
         Knock::Proven(presence) => presence,
         Knock::Unproven(place) => {
             drop(place);
-            let Some(presence) = entrance.admit(connection.remote_address()) else {
+            let origin = Origin::Peer(connection.remote_address().ip());
+            let Some(presence) = entrance.admit(origin) else {
                 connection.close(code(CloseCode::Full), CloseCode::Full.name().as_bytes());
                 return Ok(None);
             };

@@ -20,10 +20,10 @@ const FORBIDDEN: &[u8] =
 const TOO_LARGE: &[u8] =
     b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
-/// Reads the request, answers it, and returns what came behind it.
+/// Reads the request, and what came behind it.
 ///
 /// The caller sets the deadline.
-pub(super) async fn upgrade(socket: &mut Socket, origins: &[String]) -> anyhow::Result<Vec<u8>> {
+pub(super) async fn read(socket: &mut Socket) -> anyhow::Result<(Request, Vec<u8>)> {
     let mut head = Vec::new();
     loop {
         if socket.read_buf(&mut head).await.context("the request was not read")? == 0 {
@@ -33,15 +33,19 @@ pub(super) async fn upgrade(socket: &mut Socket, origins: &[String]) -> anyhow::
             Ok(None) if head.len() < HEAD_BYTES_MAX => {}
             Ok(None) => return refuse(socket, TOO_LARGE, "the head is too long").await,
             Ok(Some((length, request))) => {
-                let behind = head.split_off(length);
-                return answer(socket, &request, origins).await.map(|()| behind);
+                return Ok((request, head.split_off(length)));
             }
             Err(_) => return refuse(socket, BAD_REQUEST, "the request is not HTTP").await,
         }
     }
 }
 
-async fn answer(socket: &mut Socket, request: &Request, origins: &[String]) -> anyhow::Result<()> {
+/// Answers the request of a page that may connect; refuses others.
+pub(super) async fn answer(
+    socket: &mut Socket,
+    request: &Request,
+    origins: &[String],
+) -> anyhow::Result<()> {
     let origin = request.headers().get(ORIGIN).map(|it| it.to_str().unwrap_or("?"));
     if !origin.is_none_or(|it| is_allowed(it, origins)) {
         return refuse(socket, FORBIDDEN, "the origin is not allowed").await;

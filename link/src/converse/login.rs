@@ -95,13 +95,14 @@ impl Conversation {
 
     /// The account that a login says it is of, and where it comes from.
     ///
-    /// Over a plain connection nobody asks: terminators stand behind those, and one address is
-    /// everybody's. What a resume ticket names cannot be read before its seal is checked.
+    /// Over a plain connection nobody asks, unless it says whose it is: terminators stand behind
+    /// those, and one address is everybody's. What a resume ticket names cannot be read before its
+    /// seal is checked.
     fn named(&self, claim: &Claim) -> Option<(AppId, ViewerId, IpAddr)> {
         let Credential::Token(text) = &claim.login.credential else {
             return None;
         };
-        if claim.refresh || self.exporter.is_none() {
+        if claim.refresh || self.exporter.is_none() && !self.presence.is_named() {
             return None;
         }
         let claims = Unverified::read(text).ok()?.claims;

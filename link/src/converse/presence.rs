@@ -13,6 +13,7 @@ use proto::id::{RoomId, SessionId};
 use proto::policy::Access;
 use proto::time::Mono;
 
+use crate::accept::Origin;
 use crate::door::{Pass, Shut};
 use crate::line::Line;
 use crate::node::Node;
@@ -55,6 +56,7 @@ struct Handshake {
     node: Arc<Node>,
     /// When the connection was accepted.
     since: Mono,
+    origin: Origin,
     place: Place,
 }
 
@@ -67,12 +69,12 @@ impl Drop for Handshake {
 
 impl Presence {
     /// A connection was accepted.
-    pub(crate) fn new(node: &Arc<Node>, place: Place) -> Self {
+    pub(crate) fn new(node: &Arc<Node>, place: Place, origin: Origin) -> Self {
         node.traffic.handshakes.fetch_add(1, Ordering::Relaxed);
         node.traffic.changed.notify_one();
         node.counts.handshakes.inc();
         let since = node.clock.mono();
-        let handshake = Handshake { node: Arc::clone(node), since, place };
+        let handshake = Handshake { node: Arc::clone(node), since, origin, place };
         Self {
             line: node.lines.open(node.new_session(), &node.pump),
             seats: Box::default(),
@@ -95,6 +97,11 @@ impl Presence {
     /// Where it comes from, as far as one subscriber reaches, until the login is done.
     pub(super) fn site(&self) -> Option<IpAddr> {
         self.handshake.as_ref().map(|it| it.place.site)
+    }
+
+    /// Whether a trusted proxy named its client, until the login is done.
+    pub(super) fn is_named(&self) -> bool {
+        self.handshake.as_ref().is_some_and(|it| matches!(it.origin, Origin::Named(_)))
     }
 
     /// A credential was good: a kick can find the session now.
