@@ -18,6 +18,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use kit::clock::Clock;
 use kit::process::resident_bytes;
+use proto::address::Transport;
 
 use crate::cpu;
 use crate::line::Line;
@@ -36,13 +37,16 @@ const SESSIONS_ENV: &str = "BENCH_SESSIONS";
 const SESSIONS: usize = 2_000;
 /// Two sockets a session in each process, and a process has 20,000 descriptors.
 const SESSIONS_MAX: usize = 9_000;
+/// What the sessions come over, if this is set in the environment: `quic`, not `tcp`.
+const TRANSPORT_ENV: &str = "BENCH_TRANSPORT";
 /// Items of one write.
 const ITEMS: [usize; 3] = [1, 10, 50];
 /// Length of a round.
 const ROUND: Duration = Duration::from_millis(1200);
 
 /// `link.fanout.1`, `link.fanout.10`, `link.fanout.50`, and `link.session.tcp`: what this process
-/// grew by for each session that came in, its login and its place in the room included.
+/// grew by for each session that came in, its login and its place in the room included. Over
+/// another transport the names say which.
 pub(crate) async fn run() -> anyhow::Result<Vec<Line>> {
     let clock = Clock::system();
     let sessions = match std::env::var(SESSIONS_ENV) {
@@ -53,20 +57,31 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Line>> {
         (1..=SESSIONS_MAX).contains(&sessions),
         "{SESSIONS_ENV} must be from 1 to {SESSIONS_MAX}"
     );
-    let mut site = Site::open(&clock, Bare::listen().await?).await?;
-    let orders = site.orders(sessions);
-    let before = resident_bytes();
+    let transport = match std::env::var(TRANSPORT_ENV) {
+        Ok(text) => serde_json::from_value(text.into())
+            .with_context(|| format!("{TRANSPORT_ENV} is no transport"))?,
+        Err(_) => Transport::Tcp,
+    };
+    let mut site = Site::open(&clock).await?;
+    let mut bare = Bare::listen().await?;
+    let orders = Orders { bare: Some(bare.address()?), ..site.orders(sessions, transport) };
     let mut audience = Audience::start(&orders).await?;
-    site.bare.accept(sessions).await?;
+    bare.accept(sessions).await?;
     audience.are_in().await?;
-    let grown = resident_bytes().saturating_sub(before);
 
+    let fanout = if transport == Transport::Tcp {
+        "link.fanout".to_owned()
+    } else {
+        format!("link.fanout_{}", transport.name())
+    };
     let mut lines = measure(&mut site, &mut audience, sessions, &clock).await?;
+    lines.iter_mut().for_each(|it| it.name.insert_str(0, &fanout));
 
     let report = audience.leave().await?;
     site.check(&report)?;
     site.close().await?;
-    lines.push(Line::alone("link.session.tcp", grown as f64 / sessions as f64, "bytes"));
+    let name = format!("link.session.{}", transport.name());
+    lines.push(Line::alone(name, grown as f64 / sessions as f64, "bytes"));
     Ok(lines)
 }
 
@@ -108,7 +123,7 @@ async fn measure(
         .map(|(items, (ours, peer))| {
             let mut ratios: Vec<f64> = ours.iter().zip(&*peer).map(|(a, b)| a / b).collect();
             Line {
-                name: format!("link.fanout.{items}"),
+                name: format!(".{items}"),
                 value: median(ours),
                 unit: "1/s/core",
                 peer: Some("write(2)"),

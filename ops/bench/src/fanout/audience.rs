@@ -5,26 +5,26 @@ use super::receiver::{HAVE_IT, IN, Orders, Report};
 use crate::aside::Aside;
 
 /// The receivers' process; it ends when this is dropped.
-pub(super) struct Audience(Aside);
+pub(crate) struct Audience(Aside);
 
 impl Audience {
     /// Starts it, and gives it its orders.
-    pub(super) async fn start(orders: &Orders) -> anyhow::Result<Self> {
+    pub(crate) async fn start(orders: &Orders) -> anyhow::Result<Self> {
         Ok(Self(Aside::start(RECEIVER, orders).await?))
     }
 
     /// Waits until all are in.
-    pub(super) async fn are_in(&mut self) -> anyhow::Result<()> {
+    pub(crate) async fn are_in(&mut self) -> anyhow::Result<()> {
         self.0.expect(IN).await
     }
 
     /// Waits until all have the next frame.
-    pub(super) async fn have_it(&mut self) -> anyhow::Result<()> {
+    pub(crate) async fn have_it(&mut self) -> anyhow::Result<()> {
         self.0.expect(HAVE_IT).await
     }
 
     /// Lets them go, and asks what they got.
-    pub(super) async fn leave(self) -> anyhow::Result<Report> {
+    pub(crate) async fn leave(self) -> anyhow::Result<Report> {
         Ok(serde_json::from_str(&self.0.leave().await?)?)
     }
 }

@@ -5,6 +5,7 @@
 //! the input ends.
 
 use std::io::Write;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -19,6 +20,7 @@ use proto::enter::{Client, EnterRequest};
 use proto::frame::{Batch, Credential, Downlink, Join, JoinOutcome, Path};
 use proto::id::{Gen, RoomId, SlotNo};
 use proto::time::Mono;
+use sdk::Udp;
 use sdk::enter::enter;
 use sdk::raw::{self, Raw};
 use serde::{Deserialize, Serialize};
@@ -26,6 +28,8 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 
 /// Logins at a time.
 const LOGINS: usize = 32;
+/// UDP sockets that sessions share: one alone would lose datagrams that come at once.
+const UDPS: usize = 32;
 /// A session must be in within this time.
 const LOGIN_MAX: Duration = Duration::from_secs(20);
 /// Between two attempts.
@@ -40,9 +44,11 @@ pub(super) const HAVE_IT: &str = "have it";
 
 /// What the receivers are told.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(super) struct Orders {
+pub(crate) struct Orders {
     /// How many.
     pub(super) sessions: usize,
+    /// Over what.
+    pub(super) transport: Transport,
     /// Where to enter.
     pub(super) enter_url: String,
     /// Whom to believe.
@@ -52,12 +58,12 @@ pub(super) struct Orders {
     /// A ticket for each account.
     pub(super) tickets: Vec<String>,
     /// Where to connect as often again, without a login.
-    pub(super) bare: Address,
+    pub(super) bare: Option<Address>,
 }
 
 /// What they got.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(super) struct Report {
+pub(crate) struct Report {
     /// Sessions of the link.
     pub(super) linked: Group,
     /// Bare sockets.
@@ -66,13 +72,21 @@ pub(super) struct Report {
 
 /// The same of all sessions of one kind.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub(super) struct Group {
+pub(crate) struct Group {
     /// Frames with items: of the session with the fewest, and with the most.
     pub(super) frames: [u64; 2],
     /// Bytes of these frames, likewise.
     pub(super) bytes: [u64; 2],
     /// Items, as the first session decoded them. Others do not decode.
     pub(super) items: u64,
+}
+
+/// What a session goes through.
+#[derive(Clone, Copy)]
+struct Way<'a> {
+    http: &'a reqwest::Client,
+    tls: &'a ClientTls,
+    udp: &'a Udp,
 }
 
 /// Counts of one group.
@@ -111,16 +125,23 @@ pub(crate) async fn receive() -> anyhow::Result<()> {
 }
 
 async fn come_in(orders: &Orders) -> anyhow::Result<(Vec<Raw>, Vec<Raw>)> {
-    let sockets = stream::iter(0..orders.sessions)
-        .map(|_| raw::connect(&orders.bare, None, SILENCE_MAX))
+    let bare = orders.bare.iter().flat_map(|it| std::iter::repeat_n(it, orders.sessions));
+    let sockets = stream::iter(bare)
+        .map(|address| raw::connect(address, None, SILENCE_MAX))
         .buffer_unordered(LOGINS);
     let bare = sockets.try_collect().await?;
 
     let clock = Clock::system();
-    let http = sdk::http::client(&ClientTls::trusting(&orders.ca_pem)?)?;
+    let tls = ClientTls::trusting(&orders.ca_pem)?;
+    let http = sdk::http::client(&tls)?;
+    let bind = |_| Udp::bind((Ipv4Addr::UNSPECIFIED, 0).into());
+    let udps = (0..UDPS).map(bind).collect::<Result<Vec<_>, _>>()?;
     let tickets = orders.tickets.iter().cycle().take(orders.sessions);
-    let sessions = stream::iter(tickets)
-        .map(|ticket| session(orders, ticket, &http, &clock))
+    let sessions = stream::iter(tickets.zip(udps.iter().cycle()))
+        .map(|(ticket, udp)| {
+            let way = Way { http: &http, tls: &tls, udp };
+            session(orders, ticket, way, &clock)
+        })
         .buffer_unordered(LOGINS);
     Ok((bare, sessions.try_collect().await?))
 }
@@ -129,12 +150,12 @@ async fn come_in(orders: &Orders) -> anyhow::Result<(Vec<Raw>, Vec<Raw>)> {
 async fn session(
     orders: &Orders,
     ticket: &str,
-    http: &reqwest::Client,
+    way: Way<'_>,
     clock: &Clock,
 ) -> anyhow::Result<Raw> {
     let deadline: Mono = clock.mono() + LOGIN_MAX;
     loop {
-        match log_in(orders, ticket, http).await {
+        match log_in(orders, ticket, way).await {
             Ok(session) => return Ok(session),
             Err(error) if clock.mono() >= deadline => return Err(error),
             Err(_) => clock.sleep(RETRY).await,
@@ -142,12 +163,14 @@ async fn session(
     }
 }
 
-async fn log_in(orders: &Orders, ticket: &str, http: &reqwest::Client) -> anyhow::Result<Raw> {
-    let client = Client { transports: vec![Transport::Tcp], ..Client::default() };
+async fn log_in(orders: &Orders, ticket: &str, way: Way<'_>) -> anyhow::Result<Raw> {
+    let Way { http, tls, udp } = way;
+    let client = Client { transports: vec![orders.transport], ..Client::default() };
     let request = EnterRequest { ticket: ticket.to_owned(), client, ..EnterRequest::default() };
     let entered = enter(http, &orders.enter_url, &request, LOGIN_MAX).await?;
     let offer = entered.addresses.into_iter().next().context("there is no address")?;
-    let mut session = raw::connect(&offer.address, None, SILENCE_MAX).await?;
+    let address = &offer.address;
+    let mut session = raw::connect_over(Some(udp), address, Some(tls), SILENCE_MAX).await?;
     let join = Join { room: orders.room.clone(), path: Path::Push, resume: None };
     session.login(Credential::Token(offer.token), None, vec![join]).await?;
     session.recv().await?;

@@ -1,14 +1,15 @@
 //! The measured side: all services, one room, and flushes for it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::ensure;
+use bytes::Bytes;
 use kit::clock::Clock;
 use kit::task::Tasks;
+use proto::address::Transport;
 use proto::control::RoomSettings;
 use proto::envelope::{RoomEntry, RoomEvent};
-use proto::frame::{Batch, Downlink, prefixed};
+use proto::frame::{Batch, Downlink};
 use proto::id::{Gen, ItemId, RoomId, SenderRef, Seq, SlotNo, UnitId, ViewerId};
 use proto::item::{Body, Item, Lane, Placed, Role, Style};
 use proto::time::Wall;
@@ -16,7 +17,7 @@ use stack::{Business, Config, Shared, Stack, crowd, identity};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use super::{Bare, Group, Orders, Report};
+use super::{Group, Orders};
 
 /// Text of an item: with its place, id, sender and style it takes 200 bytes of a frame.
 const TEXT_BYTES: usize = 187;
@@ -30,8 +31,7 @@ const ACCOUNTS: usize = 50;
 const SILENCE_MS_MAX: u32 = 600_000;
 
 /// The measured side.
-pub(super) struct Site {
-    pub(super) bare: Bare,
+pub(crate) struct Site {
     orders: Orders,
     shared: Shared,
     unit: UnitId,
@@ -40,7 +40,6 @@ pub(super) struct Site {
     seq: u64,
     part: u32,
     pushed: Sent,
-    written: Sent,
     services: Tasks,
     stop: CancellationToken,
     _data: TempDir,
@@ -48,7 +47,7 @@ pub(super) struct Site {
 
 /// What every session of a group must have in the end.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sent {
+pub(super) struct Sent {
     frames: u64,
     bytes: u64,
     items: u64,
@@ -56,7 +55,7 @@ struct Sent {
 
 impl Site {
     /// Starts all services, with a room.
-    pub(super) async fn open(clock: &Clock, bare: Bare) -> anyhow::Result<Self> {
+    pub(crate) async fn open(clock: &Clock) -> anyhow::Result<Self> {
         let data = tempfile::tempdir()?;
         let mut config = Config::demo(data.path());
         config.gslb.rate.enabled = false;
@@ -73,11 +72,12 @@ impl Site {
         });
         let orders = Orders {
             sessions: 0,
+            transport: Transport::Tcp,
             enter_url: addrs.enter.clone(),
             ca_pem: trust.ca_pem.clone(),
             room: room.clone(),
             tickets: tickets.collect::<anyhow::Result<_>>()?,
-            bare: bare.address()?,
+            bare: None,
         };
         let http = sdk::http::client(&trust.tls)?;
         let business = Business::new(http, addrs.api.clone(), identity.api_key.clone());
@@ -87,7 +87,6 @@ impl Site {
         let settings = RoomSettings { interval_ms: INTERVAL_MS, ..RoomSettings::default() };
         business.create_room(&room, &settings).await?;
         Ok(Self {
-            bare,
             orders,
             shared,
             unit,
@@ -96,7 +95,6 @@ impl Site {
             seq: 0,
             part: 0,
             pushed: Sent::default(),
-            written: Sent::default(),
             services,
             stop,
             _data: data,
@@ -104,8 +102,8 @@ impl Site {
     }
 
     /// What the receivers are told.
-    pub(super) fn orders(&self, sessions: usize) -> Orders {
-        Orders { sessions, ..self.orders.clone() }
+    pub(crate) fn orders(&self, sessions: usize, transport: Transport) -> Orders {
+        Orders { sessions, transport, ..self.orders.clone() }
     }
 
     /// Puts a flush on the bus.
@@ -118,21 +116,18 @@ impl Site {
         Ok(())
     }
 
-    /// Writes what a flush becomes to the bare sockets, and says what CPU time that took.
-    pub(super) fn write_bare(&mut self, items: usize) -> anyhow::Result<Duration> {
-        let frame = Downlink::Batch(self.batch(items)).encode();
-        self.written.add(items, frame.len());
-        self.bare.write(&prefixed(&frame))
+    /// The frame that such a flush becomes, which nobody is sent.
+    pub(super) fn frame(&mut self, items: usize) -> Bytes {
+        Downlink::Batch(self.batch(items)).encode()
     }
 
     /// Whether every session has every item.
-    pub(super) fn check(&self, report: &Report) -> anyhow::Result<()> {
-        self.pushed.check(&report.linked)?;
-        self.written.check(&report.bare)
+    pub(super) fn check(&self, group: &Group) -> anyhow::Result<()> {
+        self.pushed.check(group)
     }
 
     /// Ends all services.
-    pub(super) async fn close(self) -> anyhow::Result<()> {
+    pub(crate) async fn close(self) -> anyhow::Result<()> {
         self.stop.cancel();
         self.services.join().await
     }
@@ -163,13 +158,13 @@ fn placed(number: u64, at: Wall) -> Placed {
 }
 
 impl Sent {
-    fn add(&mut self, items: usize, bytes: usize) {
+    pub(super) fn add(&mut self, items: usize, bytes: usize) {
         self.frames += 1;
         self.bytes += bytes as u64;
         self.items += items as u64;
     }
 
-    fn check(self, group: &Group) -> anyhow::Result<()> {
+    pub(super) fn check(self, group: &Group) -> anyhow::Result<()> {
         let Self { frames, bytes, items } = self;
         let all = Group { frames: [frames; 2], bytes: [bytes; 2], items };
         ensure!(*group == all, "every session should have {all:?}, but they have {group:?}");
