@@ -36,7 +36,7 @@ metrics! {
 
     LINK_SESSIONS = Gauge "link_sessions" [] "Sessions logged in.";
     LINK_HANDSHAKES = Gauge "link_handshakes" [] "Connections before login.";
-    LINK_TURNED_AWAY_TOTAL = Counter "link_turned_away_total" ["why"] "Connections closed before a frame was read: full, share, address, node, handshake.";
+    LINK_TURNED_AWAY_TOTAL = Counter "link_turned_away_total" ["why"] "Connections closed before a frame was read: full, share, address, node, handshake; proxy_header: a trusted proxy named no client; proxies_full: too many of theirs were to name one.";
     LINK_RETRIES_TOTAL = Counter "link_retries_total" [] "QUIC clients that were asked to show first where they are.";
     LINK_LOGINS_TOTAL = Counter "link_logins_total" ["outcome"] "Logins by outcome: ok, or why the credential was refused.";
     LINK_CLOSES_TOTAL = Counter "link_closes_total" ["code"] "Conversations ended by the node, by close code.";

@@ -132,9 +132,9 @@ mod tests {
     #[test]
     fn the_address_that_the_proxy_added_counts() {
         let check = |fields: &[&str], expected: Option<&str>| {
-            let request = fields.iter().fold(Request::builder(), |it, field| {
-                it.header("X-Forwarded-For", *field)
-            });
+            let request = fields
+                .iter()
+                .fold(Request::builder(), |it, field| it.header("X-Forwarded-For", *field));
             let found = forwarded_for(&request.body(()).unwrap());
             assert_eq!(found, expected.map(|it| it.parse().unwrap()), "{fields:?}");
         };

@@ -298,7 +298,7 @@ impl Client {
     }
 }
 
-async fn secure(
+pub(crate) async fn secure(
     tls: &ClientTls,
     tcp: TcpStream,
 ) -> std::io::Result<(Box<dyn Io>, Option<[u8; 32]>)> {

@@ -14,6 +14,7 @@ mod keys;
 mod kicks;
 mod pace;
 mod policies;
+mod proxies;
 mod quic;
 mod rooms;
 mod siege;
