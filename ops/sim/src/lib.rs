@@ -10,6 +10,7 @@ mod business;
 mod chance;
 mod chatserver;
 mod check;
+pub mod frames;
 mod link;
 pub mod model;
 mod network;

@@ -40,13 +40,20 @@ const NAMES: u64 = 50;
 const CALM_MAX: Duration = Duration::from_secs(20);
 /// Tasks that come and go by themselves: HTTP connections of the standing viewers' polls.
 const TASKS_SLACK: usize = 12;
+/// Tasks of one visitor on both ends, at most: sessions, timers, HTTP connections.
+const TASKS_PER_DOOR_MAX: usize = 12;
+/// How often tasks are counted.
+const LOOK: Duration = Duration::from_millis(100);
 /// Memory that the last part of the run may add: rings, queues and allocator reserves fill up to
-/// their bounds in the first part.
-const GROWTH_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// their bounds in the first part, of which a few seconds are not enough.
+const SHORT_GROWTH_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// The same for a run of minutes, in percent.
+const GROWTH_PERCENT_MAX: u64 = 5;
 
 /// Lets visitors through 20 doors for 5 s, or 60 doors for 10 minutes.
 pub(crate) async fn run(size: Size, line: &mut Line) -> anyhow::Result<()> {
-    let (doors, length) = size.pick((20, Duration::from_secs(5)), (60, Duration::from_mins(10)));
+    let (doors_open, length) =
+        size.pick((20, Duration::from_secs(5)), (60, Duration::from_mins(10)));
     let folder = tempfile::tempdir()?;
     let stage = Stage::open(folder.path(), line.seed(), &stage::settings(), |_| {}).await?;
     let crowd = stage.crowd(STANDING).await?;
@@ -57,13 +64,14 @@ pub(crate) async fn run(size: Size, line: &mut Line) -> anyhow::Result<()> {
     let start = stage.clock.mono();
     let warm = start + length / 3;
     let script = stage::steady(COMMENTS_PER_S, length, 8);
-    let doors = open_doors(&stage, doors, start + length, &visits, line.seed())?;
+    let doors = open_doors(&stage, doors_open, start + length, &visits, line.seed())?;
     let warming = async {
         stage.clock.sleep_until(warm).await;
         kit::process::resident_bytes()
     };
-    let ((), walked, warm_bytes) =
-        tokio::join!(crowd.play(&script, 1.0, None), doors.join(), warming);
+    let counting = most_tasks(&stage, start + length);
+    let ((), walked, warm_bytes, tasks_most) =
+        tokio::join!(crowd.play(&script, 1.0, None), doors.join(), warming, counting);
     walked?;
     let visits = *visits.lock();
     progress(&format!("  {} visits", visits.done));
@@ -82,6 +90,7 @@ pub(crate) async fn run(size: Size, line: &mut Line) -> anyhow::Result<()> {
     line.figure("calm_ms", calm_ms);
     line.figure("people", people);
     line.figure("tasks_before", tasks_before);
+    line.figure("tasks_most", tasks_most);
     line.figure("tasks_after", tasks_after);
     line.figure("rss_bytes", bytes);
     line.figure("rss_growth_bytes", bytes.saturating_sub(warm_bytes));
@@ -90,7 +99,12 @@ pub(crate) async fn run(size: Size, line: &mut Line) -> anyhow::Result<()> {
     line.check(visits.failed == 0, || format!("{} visitors did not come in", visits.failed));
     line.check(people == people_before, || format!("{people_before} people, then {people}"));
     line.check(tasks.is_ok(), || format!("{tasks_before} tasks, then {tasks_after}"));
-    line.check(bytes < warm_bytes + GROWTH_BYTES_MAX, || {
+    let doors_open = usize::try_from(doors_open)?;
+    line.check(tasks_most <= tasks_max + doors_open * TASKS_PER_DOOR_MAX, || {
+        format!("{tasks_most} tasks for {doors_open} visitors at a time")
+    });
+    let growth_max = size.pick(SHORT_GROWTH_BYTES_MAX, warm_bytes * GROWTH_PERCENT_MAX / 100);
+    line.check(bytes <= warm_bytes + growth_max, || {
         format!("memory grew from {warm_bytes} to {bytes} bytes")
     });
     stage.close().await
@@ -205,6 +219,16 @@ async fn people_settle(stage: &Stage) -> anyhow::Result<u32> {
         }
         stage.clock.sleep(Duration::from_millis(100)).await;
     }
+}
+
+/// The most tasks that are alive at a time, until `end`.
+async fn most_tasks(stage: &Stage, end: Mono) -> usize {
+    let mut most = 0;
+    while stage.clock.mono() < end {
+        most = most.max(alive_tasks());
+        stage.clock.sleep(LOOK).await;
+    }
+    most
 }
 
 fn alive_tasks() -> usize {

@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
@@ -17,6 +18,9 @@ pub(crate) struct Args {
     /// Seed of everything drawn, to repeat a run; a fresh one if none is given
     #[arg(long)]
     pub(crate) seed: Option<u64>,
+    /// Folder for what `fuzz` finds to show something new; `ops/soak/corpus` adds it to the corpus
+    #[arg(long)]
+    pub(crate) keep: Option<PathBuf>,
     /// Log lines: `level` or `package=level,…`
     #[arg(long, default_value = "error")]
     pub(crate) log: String,
@@ -29,15 +33,21 @@ pub(crate) enum Run {
     All,
     /// Simulated worlds with fresh seeds: 500
     Sim,
+    /// A link's machines beside a simple picture of them: 20 million steps
+    Model,
     /// The whole system with a crowd: 2,000 viewers
     Crowd,
     /// Viewers who come and go: 10 minutes
     Churn,
     /// Every connection is cut at once: 1,000 viewers, 10 times
     Storm,
+    /// One viewer in a hundred stops reading: 10 beside 1,000
+    Slow,
+    /// Connections that stall in every phase: 5,000
+    Slowloris,
     /// One of two segment bases turns slow: 2,000 pollers
     Bases,
-    /// Hostile bytes for decoders and a live link: 10 minutes
+    /// Hostile bytes for decoders, a session's machine and a live link: 15 minutes
     Fuzz,
     /// Whether the time of refusing a token tells of its MAC: 2 million tokens of each kind
     Timing,
@@ -59,9 +69,12 @@ impl Args {
     pub(crate) fn runs(&self) -> &[Run] {
         const ALL: &[Run] = &[
             Run::Sim,
+            Run::Model,
             Run::Crowd,
             Run::Churn,
             Run::Storm,
+            Run::Slow,
+            Run::Slowloris,
             Run::Bases,
             Run::Fuzz,
             Run::Timing,
@@ -70,9 +83,12 @@ impl Args {
         match self.run {
             Run::All => ALL,
             Run::Sim
+            | Run::Model
             | Run::Crowd
             | Run::Churn
             | Run::Storm
+            | Run::Slow
+            | Run::Slowloris
             | Run::Bases
             | Run::Fuzz
             | Run::Timing
@@ -92,9 +108,12 @@ impl Run {
         match self {
             Self::All => "all",
             Self::Sim => "sim",
+            Self::Model => "model",
             Self::Crowd => "crowd",
             Self::Churn => "churn",
             Self::Storm => "storm",
+            Self::Slow => "slow",
+            Self::Slowloris => "slowloris",
             Self::Bases => "bases",
             Self::Fuzz => "fuzz",
             Self::Timing => "timing",

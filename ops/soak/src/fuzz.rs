@@ -1,6 +1,7 @@
 //! Hostile bytes, for every decoder and for a link that is serving viewers meanwhile.
 
 mod decoders;
+mod frames;
 mod live;
 mod spoil;
 
@@ -16,12 +17,14 @@ use crate::cli::Size;
 /// The golden vectors, where this was built.
 const VECTORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../proto/vectors");
 
-/// Half of 3 s or 10 minutes for the decoders, half for the link.
-pub(crate) async fn run(size: Size, line: &mut Line) -> anyhow::Result<()> {
-    let half = size.pick(Duration::from_secs(3), Duration::from_mins(10)) / 2;
+/// A third of 4.5 s or 15 minutes for the decoders, one for a session's machine, one for the link.
+/// Conversations that showed something new go into the folder `kept`, if one is given.
+pub(crate) async fn run(size: Size, kept: Option<&Path>, line: &mut Line) -> anyhow::Result<()> {
+    let third = size.pick(Duration::from_millis(4_500), Duration::from_mins(15)) / 3;
     let vectors = vectors()?;
-    decoders::run(vectors.clone(), half, line).await?;
-    live::run(vectors, half, line).await
+    decoders::run(vectors.clone(), third, line).await?;
+    frames::run(vectors.clone(), third, kept, line).await?;
+    live::run(vectors, third, line).await
 }
 
 /// The bytes of all golden vectors, in the order of their names.

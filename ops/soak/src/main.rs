@@ -7,6 +7,9 @@ mod churn;
 mod cli;
 mod crowd;
 mod fuzz;
+mod model;
+mod slow;
+mod slowloris;
 mod storm;
 mod timing;
 mod worlds;
@@ -16,7 +19,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use drill::{Drill, Line, panics, progress};
 
-use crate::cli::{Args, Run, Size};
+use crate::cli::{Args, Run};
 
 fn main() -> ExitCode {
     match start(&Args::parse()) {
@@ -38,7 +41,7 @@ fn start(args: &Args) -> anyhow::Result<bool> {
     for &run in args.runs() {
         let seed = args.seed.map_or_else(kit::seed::fresh, Ok)?;
         progress(&format!("{}, {}, seed {seed}", run.name(), args.size().name()));
-        let lines = runtime.block_on(Box::pin(perform(run, args.size(), seed)));
+        let lines = runtime.block_on(Box::pin(perform(run, args, seed)));
         for line in lines {
             line.print();
             all_well &= line.is_ok();
@@ -49,7 +52,7 @@ fn start(args: &Args) -> anyhow::Result<bool> {
 }
 
 /// One line for each run; one for each drill.
-async fn perform(run: Run, size: Size, seed: u64) -> Vec<Line> {
+async fn perform(run: Run, args: &Args, seed: u64) -> Vec<Line> {
     if run == Run::Drills {
         let mut lines = Vec::new();
         for &drill in Drill::ALL {
@@ -60,8 +63,8 @@ async fn perform(run: Run, size: Size, seed: u64) -> Vec<Line> {
     }
     let mut line = Line::new(run.name(), seed);
     let panics = panics::seen();
-    let at_most = size.run_max();
-    let ended = tokio::time::timeout(at_most, Box::pin(act(run, size, &mut line))).await;
+    let at_most = args.size().run_max();
+    let ended = tokio::time::timeout(at_most, Box::pin(act(run, args, &mut line))).await;
     match ended {
         Ok(Ok(())) => {}
         Ok(Err(error)) => line.fail(format!("{error:#}")),
@@ -72,14 +75,18 @@ async fn perform(run: Run, size: Size, seed: u64) -> Vec<Line> {
     vec![line]
 }
 
-async fn act(run: Run, size: Size, line: &mut Line) -> anyhow::Result<()> {
+async fn act(run: Run, args: &Args, line: &mut Line) -> anyhow::Result<()> {
+    let size = args.size();
     match run {
         Run::Sim => worlds::run(size, line).await,
+        Run::Model => model::run(size, line).await,
         Run::Crowd => crowd::run(size, line).await,
         Run::Churn => churn::run(size, line).await,
         Run::Storm => storm::run(size, line).await,
+        Run::Slow => slow::run(size, line).await,
+        Run::Slowloris => slowloris::run(size, line).await,
         Run::Bases => bases::run(size, line).await,
-        Run::Fuzz => fuzz::run(size, line).await,
+        Run::Fuzz => fuzz::run(size, args.keep.as_deref(), line).await,
         Run::Timing => timing::run(size, line).await,
         Run::All | Run::Drills => Ok(()),
     }

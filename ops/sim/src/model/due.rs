@@ -115,7 +115,13 @@ impl Due {
                 }
                 Downlink::Control(control) => self.got(&What::News(control), &mut passed)?,
                 Downlink::Skipped { items, .. } => read.skipped += u64::from(items),
-                other => return Err(format!("a room sent {other:?}")),
+                other @ (Downlink::Welcome(_)
+                | Downlink::LoginOk(_)
+                | Downlink::Refused(_)
+                | Downlink::Ack(_)
+                | Downlink::Joined(_)
+                | Downlink::Pong { .. }
+                | Downlink::Close(_)) => return Err(format!("a room sent {other:?}")),
             }
         }
         while let Some(what) = self.queue.pop_front() {

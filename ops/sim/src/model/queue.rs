@@ -46,6 +46,11 @@ impl Queue {
         }
     }
 
+    /// Whether a leave waits and counts.
+    pub(super) fn will_tell(&self, seat: &Seat) -> bool {
+        self.leaves.iter().any(|it| it.0 == *seat && it.1)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.leaves.len()
     }

@@ -137,7 +137,8 @@ impl World {
         }
         self.gauges()?;
         let seated: BTreeSet<_> = self.seats.keys().copied().collect();
-        let believed: BTreeSet<_> = self.heard.difference(&self.queue.untold).copied().collect();
+        let is_gone = |it: &&_| self.queue.untold.contains(it) || self.queue.will_tell(it);
+        let believed: BTreeSet<_> = self.heard.iter().filter(|it| !is_gone(it)).copied().collect();
         same("what the others believe", &believed, &seated)
     }
 
@@ -174,7 +175,7 @@ impl World {
         let wanted: Vec<u8> = wanted.collect();
         let joins = wanted.iter().map(|&it| join(it, self.resume(client, it, from))).collect();
         let viewer = client / CLIENTS_PER_VIEWER;
-        let framing = if client % 2 == 0 { Framing::Stream } else { Framing::WebSocket };
+        let framing = if client.is_multiple_of(2) { Framing::Stream } else { Framing::WebSocket };
         let guest = Guest { id, viewer, life, wish, framing };
         let seen = self.node.log_in(guest, joins, self.moment());
         self.see(id, seen)?;

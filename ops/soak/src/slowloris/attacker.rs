@@ -1,0 +1,147 @@
+//! One connection that stalls.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use drill::Stage;
+use drill::knock::knock;
+use proto::address::Transport;
+use proto::enter::Offer;
+use proto::frame::{Uplink, prefixed};
+use proto::suite::Suite;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
+
+/// Between two bytes.
+const DRIP: Duration = Duration::from_millis(400);
+/// Pause before the next connection.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Where a session stalls.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Phase {
+    /// A connection that says nothing.
+    Silent,
+    /// A TLS handshake, byte by byte.
+    Tls,
+    /// The head of an upgrade to WebSocket, byte by byte.
+    Upgrade,
+    /// The first frame, byte by byte.
+    Hello,
+    /// A message before the login, in fragments of one byte.
+    Fragments,
+    /// A frame after the login, byte by byte.
+    Open,
+}
+
+impl Phase {
+    pub(super) const ALL: [Self; 6] =
+        [Self::Silent, Self::Tls, Self::Upgrade, Self::Hello, Self::Fragments, Self::Open];
+
+    pub(super) const fn transport(self) -> Transport {
+        match self {
+            Self::Silent | Self::Hello | Self::Open => Transport::Tcp,
+            Self::Tls => Transport::Tls,
+            Self::Upgrade | Self::Fragments => Transport::Ws,
+        }
+    }
+}
+
+/// An attacker.
+pub(super) struct Attacker {
+    pub(super) stage: Arc<Stage>,
+    pub(super) phase: Phase,
+    pub(super) offer: Offer,
+    pub(super) stop: CancellationToken,
+}
+
+impl Attacker {
+    /// Stalls, and comes again when the link has ended it.
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let stop = self.stop.clone();
+        // What becomes of an attacker's connection is the link's business.
+        let _stopped = stop.run_until_cancelled(self.attack()).await;
+        Ok(())
+    }
+
+    async fn attack(&self) {
+        if self.phase == Phase::Open {
+            self.stall_in_room().await.ok();
+            return;
+        }
+        loop {
+            self.stall().await.ok();
+            self.stage.clock.sleep(PAUSE).await;
+        }
+    }
+
+    async fn stall(&self) -> std::io::Result<()> {
+        let mut tcp = TcpStream::connect(self.offer.address.authority()).await?;
+        match self.phase {
+            Phase::Silent => {}
+            // A record, and in it the beginning of a ClientHello of 508 bytes.
+            Phase::Tls => {
+                let begun = [0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
+                self.drip(&mut tcp, &mut begun.into_iter().chain(std::iter::repeat(0))).await?;
+            }
+            Phase::Upgrade => {
+                let head = b"GET / HTTP/1.1\r\nHost: localhost\r\n".iter();
+                let more = b"X-Header: value\r\n".iter().cycle();
+                self.drip(&mut tcp, &mut head.chain(more).copied()).await?;
+            }
+            Phase::Hello => {
+                let hello = Uplink::Hello(sdk::hello::hello(&[Suite::Plain], 1)).encode();
+                self.drip(&mut tcp, &mut prefixed(&hello).iter().copied()).await?;
+            }
+            Phase::Fragments => {
+                upgrade(&mut tcp).await?;
+                // The first of a binary message, then pieces of one byte; the mask is zeros.
+                tcp.write_all(&[0x02, 0x81, 0, 0, 0, 0, 1]).await?;
+                loop {
+                    self.stage.clock.sleep(DRIP).await;
+                    tcp.write_all(&[0x00, 0x81, 0, 0, 0, 0, 0]).await?;
+                }
+            }
+            Phase::Open => {}
+        }
+        tcp.read_u8().await.map(drop)
+    }
+
+    /// Writes a byte now and then, until there are none or the link has hung up.
+    async fn drip(
+        &self,
+        tcp: &mut TcpStream,
+        bytes: &mut impl Iterator<Item = u8>,
+    ) -> std::io::Result<()> {
+        for byte in bytes {
+            tcp.write_all(&[byte]).await?;
+            self.stage.clock.sleep(DRIP).await;
+        }
+        Ok(())
+    }
+
+    /// Logs in, and announces a long frame that never ends.
+    async fn stall_in_room(&self) -> anyhow::Result<()> {
+        let (mut raw, _) = knock(&self.offer, &self.stage.room).await?;
+        raw.send_bytes(60_000_u32.to_be_bytes().to_vec().into()).await?;
+        loop {
+            raw.send_bytes(vec![0].into()).await?;
+            self.stage.clock.sleep(DRIP).await;
+        }
+    }
+}
+
+async fn upgrade(tcp: &mut TcpStream) -> std::io::Result<()> {
+    let request = b"GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n\
+        Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+        Sec-WebSocket-Version: 13\r\n\r\n";
+    tcp.write_all(request).await?;
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\n") {
+        if tcp.read_buf(&mut answer).await? == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+    Ok(())
+}
