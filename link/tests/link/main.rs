@@ -5,6 +5,7 @@
 mod bases;
 mod channels;
 mod client;
+mod conformance;
 mod cut_off;
 mod entry;
 mod faults;
