@@ -12,6 +12,7 @@ mod fanout;
 mod gslb;
 mod handshake;
 mod line;
+mod link;
 mod peer;
 mod place;
 mod segment;
@@ -44,7 +45,9 @@ pub async fn run(name: &str) -> anyhow::Result<Vec<Line>> {
         name if gslb::has(name) => Box::pin(gslb::run(name)).await,
         "place" => place::run(),
         "broadcaster" => broadcaster::run(),
-        "fanout" => Box::pin(fanout::run()).await,
+        "fanout" => Box::pin(link::run("link.fanout.")).await,
+        link::NODE => Box::pin(link::hold()).await.map(|()| Vec::new()),
+        name if link::has(name) => Box::pin(link::run(name)).await,
         fanout::RECEIVER => Box::pin(fanout::receive()).await.map(|()| Vec::new()),
         handshake::GUESTS => Box::pin(handshake::serve()).await.map(|()| Vec::new()),
         name if handshake::has(name) => Box::pin(handshake::run(name)).await,

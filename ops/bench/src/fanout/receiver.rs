@@ -56,9 +56,16 @@ pub(crate) struct Orders {
     /// Where to go.
     pub(super) room: RoomId,
     /// A ticket for each account.
-    pub(super) tickets: Vec<String>,
+    pub(crate) tickets: Vec<String>,
     /// Where to connect as often again, without a login.
     pub(super) bare: Option<Address>,
+}
+
+impl Orders {
+    /// The same for a session with each of these tickets.
+    pub(crate) fn only(&self, tickets: &[String]) -> Self {
+        Self { sessions: tickets.len(), tickets: tickets.to_vec(), ..self.clone() }
+    }
 }
 
 /// What they got.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::ensure;
 use bytes::Bytes;
 use kit::clock::Clock;
+use kit::meter::list;
 use kit::task::Tasks;
 use proto::address::Transport;
 use proto::control::RoomSettings;
@@ -25,8 +26,6 @@ const TEXT_BYTES: usize = 187;
 const GEN: Gen = Gen(1_000_000);
 /// The room's own seals come seldom.
 const INTERVAL_MS: u32 = 10_000;
-/// Viewers with several sessions each.
-const ACCOUNTS: usize = 50;
 /// Sessions are silent longer than viewers would be.
 const SILENCE_MS_MAX: u32 = 600_000;
 
@@ -54,8 +53,8 @@ pub(super) struct Sent {
 }
 
 impl Site {
-    /// Starts all services, with a room.
-    pub(crate) async fn open(clock: &Clock) -> anyhow::Result<Self> {
+    /// Starts all services, with a room and tickets for so many accounts.
+    pub(crate) async fn open(clock: &Clock, accounts: usize) -> anyhow::Result<Self> {
         let data = tempfile::tempdir()?;
         let mut config = Config::demo(data.path());
         config.gslb.rate.enabled = false;
@@ -66,7 +65,7 @@ impl Site {
         let (addrs, identity, trust) = (stack.addrs(), stack.identity(), stack.trust());
         let app = identity.app();
         let signer = Arc::new(crowd::signer(&app)?);
-        let tickets = (0..ACCOUNTS).map(|number| {
+        let tickets = (0..accounts).map(|number| {
             let account = ViewerId::parse(&format!("viewer-{number}"))?;
             Ok(crowd::ticket_source(&signer, &app, &account, &room, clock)())
         });
@@ -99,6 +98,12 @@ impl Site {
             stop,
             _data: data,
         })
+    }
+
+    /// Sessions that are logged in.
+    pub(crate) fn sessions(&self) -> usize {
+        let gauge = self.shared.meter.gauge(list::LINK_SESSIONS, &[]);
+        gauge.get().try_into().unwrap_or(0)
     }
 
     /// What the receivers are told.
