@@ -13,6 +13,7 @@ mod floods;
 mod flow;
 mod keys;
 mod kicks;
+mod life;
 mod pace;
 mod policies;
 mod proxies;
