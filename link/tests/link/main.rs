@@ -18,6 +18,7 @@ mod pace;
 mod policies;
 mod proxies;
 mod quic;
+mod rolling;
 mod rooms;
 mod siege;
 mod world;

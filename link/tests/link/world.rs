@@ -63,6 +63,8 @@ pub(crate) struct World {
     config: Config,
     addresses: BTreeMap<&'static str, Address>,
     shutdown: CancellationToken,
+    /// Drains one link, in the order of their starts.
+    drains: Vec<CancellationToken>,
     tasks: Tasks,
     uplinks: Tail,
     jti: AtomicU64,
@@ -131,6 +133,7 @@ impl World {
             config: config.clone(),
             addresses: BTreeMap::new(),
             shutdown,
+            drains: Vec::new(),
             tasks,
             jti: AtomicU64::new(0),
             _certs_dir: certs_dir,
@@ -158,14 +161,17 @@ impl World {
         };
         let service = Service::bind(config, parts).await.unwrap();
         let addresses = service.addrs().into_iter().map(|it| (it.transport.name(), it)).collect();
-        self.tasks.spawn("link", service.run(self.shutdown.clone()));
+        let drain = self.shutdown.child_token();
+        self.drains.push(drain.clone());
+        self.tasks.spawn("link", service.run(drain));
         addresses
     }
 
     /// Starts another link of the unit on the same buses; clients connect to it from now on.
     pub(crate) async fn move_to_another_link(&mut self) {
-        let node = NodeId(self.config.node.0 + 1);
-        let data = self.config.data.with_file_name("another");
+        let number = u32::try_from(self.drains.len()).unwrap();
+        let node = NodeId(self.config.node.0 + number);
+        let data = self.config.data.with_file_name(format!("another-{number}"));
         let config = Config { node, data, ..self.config.clone() };
         self.addresses = self.start(config).await;
         self.until("the other link is healthy", || self.health.failures().is_empty()).await;
@@ -321,6 +327,11 @@ impl World {
             }
         });
         found.await.expect("no such act")
+    }
+
+    /// Asks one of several links to drain, by the order of their starts.
+    pub(crate) fn drain(&self, number: usize) {
+        self.drains[number].cancel();
     }
 
     /// Asks the link to drain.
