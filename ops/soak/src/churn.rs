@@ -69,8 +69,8 @@ pub(crate) async fn run(size: Size, line: &mut Line) -> anyhow::Result<()> {
         stage.clock.sleep_until(warm).await;
         kit::process::resident_bytes()
     };
-    let counting = most_tasks(&stage, start + length);
-    let ((), walked, warm_bytes, tasks_most) =
+    let counting = watch(&stage, start + length);
+    let ((), walked, warm_bytes, watched) =
         tokio::join!(crowd.play(&script, 1.0, None), doors.join(), warming, counting);
     walked?;
     let visits = *visits.lock();
@@ -90,9 +90,10 @@ pub(crate) async fn run(size: Size, line: &mut Line) -> anyhow::Result<()> {
     line.figure("calm_ms", calm_ms);
     line.figure("people", people);
     line.figure("tasks_before", tasks_before);
-    line.figure("tasks_most", tasks_most);
+    line.figure("tasks_most", watched.tasks_most);
     line.figure("tasks_after", tasks_after);
     line.figure("rss_bytes", bytes);
+    line.figure("rss_bytes_by_minute", serde_json::json!(watched.rss_bytes));
     line.figure("rss_growth_bytes", bytes.saturating_sub(warm_bytes));
     line.audit(&summary);
     line.check(visits.done > 0, || "nobody came".to_owned());
@@ -100,8 +101,8 @@ pub(crate) async fn run(size: Size, line: &mut Line) -> anyhow::Result<()> {
     line.check(people == people_before, || format!("{people_before} people, then {people}"));
     line.check(tasks.is_ok(), || format!("{tasks_before} tasks, then {tasks_after}"));
     let doors_open = usize::try_from(doors_open)?;
-    line.check(tasks_most <= tasks_max + doors_open * TASKS_PER_DOOR_MAX, || {
-        format!("{tasks_most} tasks for {doors_open} visitors at a time")
+    line.check(watched.tasks_most <= tasks_max + doors_open * TASKS_PER_DOOR_MAX, || {
+        format!("{} tasks for {doors_open} visitors at a time", watched.tasks_most)
     });
     let growth_max = size.pick(SHORT_GROWTH_BYTES_MAX, warm_bytes * GROWTH_PERCENT_MAX / 100);
     line.check(bytes <= warm_bytes + growth_max, || {
@@ -221,14 +222,29 @@ async fn people_settle(stage: &Stage) -> anyhow::Result<u32> {
     }
 }
 
-/// The most tasks that are alive at a time, until `end`.
-async fn most_tasks(stage: &Stage, end: Mono) -> usize {
-    let mut most = 0;
+/// What the process took meanwhile.
+#[derive(Debug, Default)]
+struct Watched {
+    /// The most tasks alive at a time.
+    tasks_most: usize,
+    /// Memory, minute by minute.
+    rss_bytes: Vec<u64>,
+}
+
+/// Watches the process until `end`.
+async fn watch(stage: &Stage, end: Mono) -> Watched {
+    const MINUTE: Duration = Duration::from_mins(1);
+    let mut watched = Watched::default();
+    let mut next = stage.clock.mono() + MINUTE;
     while stage.clock.mono() < end {
-        most = most.max(alive_tasks());
+        watched.tasks_most = watched.tasks_most.max(alive_tasks());
+        if stage.clock.mono() >= next {
+            watched.rss_bytes.push(kit::process::resident_bytes());
+            next = next + MINUTE;
+        }
         stage.clock.sleep(LOOK).await;
     }
-    most
+    watched
 }
 
 fn alive_tasks() -> usize {
