@@ -19,9 +19,10 @@ use crate::viewer::{Viewer, certificates, options};
 /// A link, and what its viewers need.
 async fn link(site: &Site) -> (Link, Options) {
     let certificates = certificates();
-    let link = Link::bind(Transport::Quic, Some(certificates.server(&[]).unwrap())).await;
+    let link =
+        Link::bind(Transport::Quic, Some(certificates.server(&[]).expect("a certificate"))).await;
     let mut options = options(site, Path::Push);
-    options.tls = Some(certificates.client().unwrap());
+    options.tls = Some(certificates.client().expect("an authority"));
     options.transports = vec![Transport::Quic, Transport::Tcp];
     (link, options)
 }
