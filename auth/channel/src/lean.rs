@@ -55,40 +55,36 @@ pub struct Lean<S>(Box<Inner<S>>);
 struct Inner<S> {
     stream: S,
     records: Records,
+    inward: Inward,
+    /// Whether the socket would take no more of what is unsent.
+    is_blocked: bool,
+    /// Whether nothing more is to be said.
+    is_shut: bool,
+    rest: Option<Box<Rest>>,
+}
+
+/// What a connection seldom has.
+#[derive(Default)]
+struct Rest {
     /// What came and was not given on: `opened` bytes of data, then records, of which the last may
     /// be incomplete.
     held: Vec<u8>,
     opened: usize,
     /// What is sealed and not sent.
     unsent: Vec<u8>,
-    /// Whether the socket would take no more of it.
-    is_blocked: bool,
-    inward: Inward,
-    /// Whether nothing more is to be said.
-    is_shut: bool,
     /// Until it is taken.
-    exporter: Option<Box<Zeroizing<[u8; 32]>>>,
+    exporter: Option<Zeroizing<[u8; 32]>>,
 }
 
 impl<S> Lean<S> {
-    /// A connection of which `held` came already, and `unsent` is to be sent first.
-    fn new(
-        stream: S,
-        records: Records,
-        exporter: [u8; 32],
-        held: Vec<u8>,
-        unsent: Vec<u8>,
-    ) -> Self {
+    fn new(stream: S, records: Records, rest: Rest) -> Self {
         Self(Box::new(Inner {
             stream,
             records,
-            held,
-            opened: 0,
-            unsent,
-            is_blocked: false,
             inward: Inward::Open,
+            is_blocked: false,
             is_shut: false,
-            exporter: Some(Box::new(Zeroizing::new(exporter))),
+            rest: Some(Box::new(rest)),
         }))
     }
 
@@ -97,20 +93,9 @@ impl<S> Lean<S> {
     /// # Errors
     /// Those of `exchange`; then the connection is lost.
     pub fn over<T, E>(self, exchange: impl FnOnce(S) -> Result<T, E>) -> Result<Lean<T>, E> {
-        let Inner { stream, records, held, opened, unsent, is_blocked, inward, is_shut, exporter } =
-            *self.0;
+        let Inner { stream, records, inward, is_blocked, is_shut, rest } = *self.0;
         let stream = exchange(stream)?;
-        Ok(Lean(Box::new(Inner {
-            stream,
-            records,
-            held,
-            opened,
-            unsent,
-            is_blocked,
-            inward,
-            is_shut,
-            exporter,
-        })))
+        Ok(Lean(Box::new(Inner { stream, records, inward, is_blocked, is_shut, rest })))
     }
 
     /// The socket.
@@ -121,12 +106,35 @@ impl<S> Lean<S> {
     /// The connection's own secret, known to its two ends, as [`crate::exporter`] gives it. Who
     /// asks first gets it, and it is forgotten.
     pub fn take_exporter(&mut self) -> Option<[u8; 32]> {
-        self.0.exporter.take().map(|it| **it)
+        let exporter = self.0.rest.as_mut()?.exporter.take()?;
+        self.0.tidy();
+        Some(*exporter)
+    }
+}
+
+impl<S> Inner<S> {
+    /// Forgets the rest when there is none.
+    fn tidy(&mut self) {
+        let Some(Rest { held, unsent, exporter, .. }) = self.rest.as_deref() else { return };
+        if held.is_empty() && unsent.is_empty() && exporter.is_none() {
+            self.rest = None;
+        }
     }
 }
 
 impl<S: fmt::Debug> fmt::Debug for Lean<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Lean").field(&self.0.stream).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A size that allocators have, with the eight bytes of a bare descriptor and its state.
+    #[test]
+    fn an_idle_connection_is_256_bytes() {
+        assert_eq!(size_of::<Inner<u64>>(), 256);
     }
 }

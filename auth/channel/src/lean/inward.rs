@@ -32,12 +32,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Lean<S> {
         if buffer.remaining() == 0 {
             return Poll::Ready(Ok(()));
         }
-        if inner.opened > 0 {
+        if inner.opened() > 0 {
             inner.give_opened(buffer);
+            inner.tidy();
             return Poll::Ready(Ok(()));
         }
         match inner.inward {
-            Inward::Open => super::INWARD.with_borrow_mut(|it| inner.poll_records(cx, it, buffer)),
+            Inward::Open => {
+                let read = super::INWARD.with_borrow_mut(|it| inner.poll_records(cx, it, buffer));
+                inner.tidy();
+                read
+            }
             Inward::Ended => Poll::Ready(Ok(())),
             Inward::Failed(fault) => Poll::Ready(Err(fault.into())),
         }
@@ -45,13 +50,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Lean<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
-    /// Gives on what was opened before and found no room.
+    /// Bytes that were opened before and found no room.
+    fn opened(&self) -> usize {
+        self.rest.as_ref().map_or(0, |it| it.opened)
+    }
+
+    /// Gives on what was opened before.
     fn give_opened(&mut self, buffer: &mut ReadBuf<'_>) {
-        let bytes = self.opened.min(buffer.remaining());
-        buffer.put_slice(&self.held[..bytes]);
-        self.held.drain(..bytes);
-        self.held.shrink_to_fit();
-        self.opened -= bytes;
+        let rest = self.rest.get_or_insert_default();
+        let bytes = rest.opened.min(buffer.remaining());
+        buffer.put_slice(&rest.held[..bytes]);
+        rest.held.drain(..bytes);
+        rest.opened -= bytes;
+    }
+
+    /// Keeps what came.
+    fn hold(&mut self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.rest.get_or_insert_default().held.extend_from_slice(bytes);
+        }
     }
 
     /// Reads until there is something to give on, or an end. What is read and not given on is held.
@@ -61,14 +78,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         scratch: &mut [u8],
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let held = std::mem::take(&mut self.held);
+        let held = self.rest.as_mut().map(|it| std::mem::take(&mut it.held)).unwrap_or_default();
         let mut filled = held.len();
         scratch[..filled].copy_from_slice(&held);
         let room = buffer.remaining();
         loop {
             let passed = self.open(&mut scratch[..filled], buffer);
             if buffer.remaining() < room || self.inward != Inward::Open {
-                self.held.extend_from_slice(&scratch[passed..filled]);
+                self.hold(&scratch[passed..filled]);
                 return Poll::Ready(match self.inward {
                     Inward::Failed(fault) if buffer.remaining() == room => Err(fault.into()),
                     Inward::Failed(_) | Inward::Open | Inward::Ended => Ok(()),
@@ -78,7 +95,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
             filled -= passed;
             let mut more = ReadBuf::new(&mut scratch[filled..]);
             let Poll::Ready(read) = Pin::new(&mut self.stream).poll_read(cx, &mut more) else {
-                self.held = scratch[..filled].to_vec();
+                self.hold(&scratch[..filled]);
                 return Poll::Pending;
             };
             let bytes = more.filled().len();
@@ -95,7 +112,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
     fn open(&mut self, bytes: &mut [u8], buffer: &mut ReadBuf<'_>) -> usize {
         let room = buffer.remaining();
         let mut passed = 0;
-        while self.inward == Inward::Open && self.opened == 0 {
+        while self.inward == Inward::Open && self.opened() == 0 {
             let rest = &mut bytes[passed..];
             let record = match record_bytes(rest) {
                 Ok(length) => length.and_then(|it| rest.get_mut(..it)),
@@ -114,8 +131,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
                     let data = &record[HEADER_BYTES..HEADER_BYTES + length];
                     let (fits, over) = data.split_at(length.min(buffer.remaining()));
                     buffer.put_slice(fits);
-                    self.held.extend_from_slice(over);
-                    self.opened = over.len();
+                    if !over.is_empty() {
+                        self.hold(over);
+                        self.rest.get_or_insert_default().opened = over.len();
+                    }
                 }
                 Ok(Opened::Nothing) => {}
                 Ok(Opened::End) => self.inward = Inward::Ended,
@@ -131,13 +150,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         self.inward = Inward::Failed(fault);
         self.is_shut = true;
         let Some(alert) = fault.alert() else { return };
-        let is_sealed = self.records.seal_alert(alert, &mut self.unsent).is_ok();
+        let unsent = &mut self.rest.get_or_insert_default().unsent;
+        let is_sealed = self.records.seal_alert(alert, unsent).is_ok();
         // What is blocked may be waited for: then it goes out with that.
         if is_sealed && !self.is_blocked {
             let mut cx = Context::from_waker(Waker::noop());
-            let sent = Pin::new(&mut self.stream).poll_write(&mut cx, &self.unsent);
+            let sent = Pin::new(&mut self.stream).poll_write(&mut cx, unsent);
             if let Poll::Ready(Ok(sent)) = sent {
-                self.unsent.drain(..sent);
+                unsent.drain(..sent);
             }
         }
     }

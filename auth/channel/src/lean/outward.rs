@@ -51,7 +51,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lean<S> {
         let inner = &mut *self.0;
         if !inner.is_shut {
             inner.is_shut = true;
-            inner.records.seal_goodbye(&mut inner.unsent)?;
+            inner.records.seal_goodbye(&mut inner.rest.get_or_insert_default().unsent)?;
         }
         ready!(inner.poll_unsent(cx))?;
         Pin::new(&mut inner.stream).poll_shutdown(cx)
@@ -68,30 +68,35 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         slices: &[IoSlice<'_>],
     ) -> io::Result<usize> {
         scratch.clear();
-        scratch.append(&mut std::mem::take(&mut self.unsent));
+        if let Some(rest) = &mut self.rest {
+            scratch.append(&mut std::mem::take(&mut rest.unsent));
+        }
         let taken = self.records.seal(slices, scratch).inspect_err(|it| self.fail(*it))?;
         let sent = match Pin::new(&mut self.stream).poll_write(cx, scratch) {
             Poll::Ready(sent) => sent.inspect_err(|_| self.is_shut = true)?,
             Poll::Pending => 0,
         };
         if sent < scratch.len() {
-            self.unsent = scratch[sent..].to_vec();
+            self.rest.get_or_insert_default().unsent = scratch[sent..].to_vec();
             self.is_blocked = true;
         }
+        self.tidy();
         Ok(taken)
     }
 
     /// Ready when all that is sealed is sent.
     fn poll_unsent(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while !self.unsent.is_empty() {
-            let sent = ready!(Pin::new(&mut self.stream).poll_write(cx, &self.unsent))?;
+        while let Some(rest) = &mut self.rest
+            && !rest.unsent.is_empty()
+        {
+            let sent = ready!(Pin::new(&mut self.stream).poll_write(cx, &rest.unsent))?;
             if sent == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
-            self.unsent.drain(..sent);
+            rest.unsent.drain(..sent);
         }
-        self.unsent = Vec::new();
         self.is_blocked = false;
+        self.tidy();
         Poll::Ready(Ok(()))
     }
 }

@@ -11,11 +11,12 @@ use rustls::{ServerConfig, ServerConnection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::server::StartHandshake;
+use zeroize::Zeroizing;
 
 use super::keys::{Cipher, HEADER_BYTES, Keys};
 use super::records::Records;
 use super::secrets::Secrets;
-use super::{Lean, Shaken};
+use super::{Lean, Rest, Shaken};
 use crate::binding::exporter;
 use crate::capped::{Capped, HANDSHAKE_BYTES_MAX};
 use crate::server::ServerTls;
@@ -102,8 +103,13 @@ impl Wire {
         };
         let exporter = exporter(&connection).map_err(io::Error::other)?;
         let records = records(connection, secrets)?;
-        let held = self.inbox.into_rest();
-        Ok(Shaken::Lean(Lean::new(self.stream, records, exporter, held, last)))
+        let rest = Rest {
+            held: self.inbox.into_rest(),
+            opened: 0,
+            unsent: last,
+            exporter: Some(Zeroizing::new(exporter)),
+        };
+        Ok(Shaken::Lean(Lean::new(self.stream, records, rest)))
     }
 
     /// More of a record; never of two.
