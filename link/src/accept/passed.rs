@@ -118,9 +118,8 @@ async fn begins_request(stream: &TcpStream) -> io::Result<bool> {
 
 /// Who asked the proxy: it adds an address at the end, and what stands before may be anybody's.
 fn forwarded_for(request: &Request) -> Option<IpAddr> {
-    let last = request.headers().get_all(FORWARDED_FOR).iter().next_back()?;
-    let (_, address) = last.to_str().ok()?.rsplit_once(',').unwrap_or(("", last.to_str().ok()?));
-    let address = address.trim();
+    let last = request.headers().get_all(FORWARDED_FOR).iter().next_back()?.to_str().ok()?;
+    let address = last.rsplit(',').next()?.trim();
     let alone = address.parse().or_else(|_| address.parse().map(|it: SocketAddr| it.ip()));
     alone.ok().map(|it: IpAddr| it.to_canonical())
 }
