@@ -43,6 +43,7 @@ pub(crate) async fn run(size: Size, line: &mut Line) -> anyhow::Result<()> {
         // Everybody comes from loopback, of which the shares of an address do not hold.
         config.link.handshakes_max = u32::try_from(2 * sockets).unwrap_or(u32::MAX);
         config.link.siege.enabled = false;
+        config.gslb.rate.enabled = false;
     });
     let stage = Arc::new(stage.await?);
     let calm = join_all(&stage, "calm", joins).await?;
