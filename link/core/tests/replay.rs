@@ -65,7 +65,7 @@ fn returning(ring: &Ring, seq: u64, resumed: Resumed) -> Outbox {
 fn read(outbox: &mut Outbox, ring: &Ring) -> Vec<String> {
     let mut out = Vec::new();
     while outbox.take(ring, &mut out).unwrap().more {}
-    out.iter().flat_map(|it| told(it)).collect()
+    out.iter().flat_map(told).collect()
 }
 
 fn told(bytes: &Bytes) -> Vec<String> {
