@@ -63,7 +63,7 @@ pub struct Config {
     pub control_ms_max: u32,
     /// Whether TLS sessions are taken from rustls after their handshake: their records are then
     /// sealed and opened by code of this project with the keys that rustls agreed upon, and one
-    /// costs some 340 bytes over TCP in place of 8 KiB. Off, rustls does all of TLS; to be
+    /// costs 256 bytes in place of 8 KiB. Off, rustls does all of TLS; to be
     /// switched off if that code is found to be at fault. National and QUIC sessions are what they
     /// are.
     pub lean_tls: bool,
