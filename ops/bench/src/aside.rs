@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
@@ -44,6 +45,15 @@ impl Aside {
     pub(crate) async fn tell(&mut self, line: &str) -> anyhow::Result<()> {
         self.input.write_all(format!("{line}\n").as_bytes()).await?;
         Ok(())
+    }
+
+    /// Says something, and waits for what comes of it.
+    pub(crate) async fn inquire<T: DeserializeOwned>(
+        &mut self,
+        order: &impl Serialize,
+    ) -> anyhow::Result<T> {
+        self.tell(&serde_json::to_string(order)?).await?;
+        Ok(serde_json::from_str(&next(&mut self.answers).await?)?)
     }
 
     /// Waits for one word.

@@ -10,6 +10,7 @@
 
 mod audience;
 mod bare;
+mod login;
 mod receiver;
 mod site;
 
@@ -28,7 +29,8 @@ use receiver::Group;
 use site::Sent;
 
 pub(crate) use audience::Audience;
-pub(crate) use receiver::{Orders, receive};
+pub(crate) use login::log_all_in;
+pub(crate) use receiver::{Orders, receive, say};
 pub(crate) use site::Site;
 
 /// The name under which this executable is started as the receivers.

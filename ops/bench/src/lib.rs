@@ -16,6 +16,7 @@ mod link;
 mod peer;
 mod place;
 mod segment;
+mod storm;
 mod timing;
 mod token;
 mod wire;
@@ -23,8 +24,18 @@ mod wire;
 pub use line::Line;
 
 /// The names that [`run`] takes.
-pub const NAMES: &[&str] =
-    &["token", "segment", "wire", "gslb", "place", "broadcaster", "fanout", "handshake"];
+pub const NAMES: &[&str] = &[
+    "token",
+    "segment",
+    "wire",
+    "gslb",
+    "place",
+    "broadcaster",
+    "fanout",
+    "handshake",
+    "link",
+    "storm",
+];
 
 /// No benchmark has this name.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +58,8 @@ pub async fn run(name: &str) -> anyhow::Result<Vec<Line>> {
         "broadcaster" => broadcaster::run(),
         "fanout" => Box::pin(link::run("link.fanout.")).await,
         link::NODE => Box::pin(link::hold()).await.map(|()| Vec::new()),
+        storm::GUESTS => Box::pin(storm::serve()).await.map(|()| Vec::new()),
+        name if storm::has(name) => Box::pin(storm::run(name)).await,
         name if link::has(name) => Box::pin(link::run(name)).await,
         fanout::RECEIVER => Box::pin(fanout::receive()).await.map(|()| Vec::new()),
         handshake::GUESTS => Box::pin(handshake::serve()).await.map(|()| Vec::new()),

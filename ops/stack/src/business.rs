@@ -86,6 +86,16 @@ impl Business {
         Ok(())
     }
 
+    /// How many people are in a room.
+    ///
+    /// # Errors
+    /// As [`Business::create_room`].
+    pub async fn people(&self, room: &RoomId) -> anyhow::Result<u64> {
+        let url = format!("{}/v1/rooms/{room}/online", self.api);
+        let answer = self.send(self.http.get(url)).await?;
+        answer["people"].as_u64().context("the answer names no people")
+    }
+
     async fn send(&self, request: RequestBuilder) -> anyhow::Result<Value> {
         let answer = request.bearer_auth(&self.key).timeout(ANSWER_MAX).send().await?;
         let status = answer.status();

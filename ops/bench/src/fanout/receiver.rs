@@ -5,37 +5,26 @@
 //! the input ends.
 
 use std::io::Write;
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use channel::ClientTls;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use kit::clock::Clock;
 use kit::task::Tasks;
 use proto::address::{Address, Transport};
-use proto::enter::{Client, EnterRequest};
-use proto::frame::{Batch, Credential, Downlink, Join, JoinOutcome, Path};
+use proto::frame::{Batch, Downlink, Join, Path};
 use proto::id::{Gen, RoomId, SlotNo};
-use proto::time::Mono;
-use sdk::Udp;
-use sdk::enter::enter;
 use sdk::raw::{self, Raw};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-/// Logins at a time.
-const LOGINS: usize = 32;
-/// UDP sockets that sessions share: one alone would lose datagrams that come at once.
-const UDPS: usize = 32;
-/// A session must be in within this time.
-const LOGIN_MAX: Duration = Duration::from_secs(20);
-/// Between two attempts.
-const RETRY: Duration = Duration::from_millis(100);
+use super::log_all_in;
+
+/// Bare sockets that connect at a time.
+const CONNECTS: usize = 32;
 /// Longest wait for one frame: other measurements and all logins lie between two of them.
-const SILENCE_MAX: Duration = Duration::from_secs(300);
+pub(super) const SILENCE_MAX: Duration = Duration::from_secs(300);
 
 /// Everyone is in.
 pub(super) const IN: &str = "in";
@@ -62,6 +51,11 @@ pub(crate) struct Orders {
 }
 
 impl Orders {
+    /// The room.
+    pub(crate) const fn room(&self) -> &RoomId {
+        &self.room
+    }
+
     /// The same for a session with each of these tickets.
     pub(crate) fn only(&self, tickets: &[String]) -> Self {
         Self { sessions: tickets.len(), tickets: tickets.to_vec(), ..self.clone() }
@@ -86,14 +80,6 @@ pub(crate) struct Group {
     pub(super) bytes: [u64; 2],
     /// Items, as the first session decoded them. Others do not decode.
     pub(super) items: u64,
-}
-
-/// What a session goes through.
-#[derive(Clone, Copy)]
-struct Way<'a> {
-    http: &'a reqwest::Client,
-    tls: &'a ClientTls,
-    udp: &'a Udp,
 }
 
 /// Counts of one group.
@@ -135,62 +121,11 @@ async fn come_in(orders: &Orders) -> anyhow::Result<(Vec<Raw>, Vec<Raw>)> {
     let bare = orders.bare.iter().flat_map(|it| std::iter::repeat_n(it, orders.sessions));
     let sockets = stream::iter(bare)
         .map(|address| raw::connect(address, None, SILENCE_MAX))
-        .buffer_unordered(LOGINS);
+        .buffer_unordered(CONNECTS);
     let bare = sockets.try_collect().await?;
 
-    let clock = Clock::system();
-    let tls = ClientTls::trusting(&orders.ca_pem)?;
-    let http = sdk::http::client(&tls)?;
-    let bind = |_| Udp::bind((Ipv4Addr::UNSPECIFIED, 0).into());
-    let udps = (0..UDPS).map(bind).collect::<Result<Vec<_>, _>>()?;
-    let tickets = orders.tickets.iter().cycle().take(orders.sessions);
-    let sessions = stream::iter(tickets.zip(udps.iter().cycle()))
-        .map(|(ticket, udp)| {
-            let way = Way { http: &http, tls: &tls, udp };
-            session(orders, ticket, way, &clock)
-        })
-        .buffer_unordered(LOGINS);
-    Ok((bare, sessions.try_collect().await?))
-}
-
-/// Tries until it is in: the link, and then its room, become known only after a moment.
-async fn session(
-    orders: &Orders,
-    ticket: &str,
-    way: Way<'_>,
-    clock: &Clock,
-) -> anyhow::Result<Raw> {
-    let deadline: Mono = clock.mono() + LOGIN_MAX;
-    loop {
-        match log_in(orders, ticket, way).await {
-            Ok(session) => return Ok(session),
-            Err(error) if clock.mono() >= deadline => return Err(error),
-            Err(_) => clock.sleep(RETRY).await,
-        }
-    }
-}
-
-async fn log_in(orders: &Orders, ticket: &str, way: Way<'_>) -> anyhow::Result<Raw> {
-    let Way { http, tls, udp } = way;
-    let client = Client { transports: vec![orders.transport], ..Client::default() };
-    let request = EnterRequest { ticket: ticket.to_owned(), client, ..EnterRequest::default() };
-    let entered = enter(http, &orders.enter_url, &request, LOGIN_MAX).await?;
-    let offer = entered.addresses.into_iter().next().context("there is no address")?;
-    let address = &offer.address;
-    let mut session = raw::connect_over(Some(udp), address, Some(tls), SILENCE_MAX).await?;
     let join = Join { room: orders.room.clone(), path: Path::Push, resume: None };
-    session.login(Credential::Token(offer.token), None, vec![join]).await?;
-    session.recv().await?;
-    let answer = session.recv().await?;
-    let Downlink::LoginOk(login_ok) = answer else {
-        bail!("not logged in: {answer:?}");
-    };
-    let joined = login_ok.rooms.first().map(|it| &it.outcome);
-    ensure!(
-        matches!(joined, Some(JoinOutcome::In { path: Path::Push, .. })),
-        "not in the room: {joined:?}"
-    );
-    Ok(session)
+    Ok((bare, log_all_in(orders, &[join]).await?))
 }
 
 /// One task a session.
@@ -256,7 +191,7 @@ impl Counts {
     }
 }
 
-fn say(line: &str) -> anyhow::Result<()> {
+pub(crate) fn say(line: &str) -> anyhow::Result<()> {
     let mut output = std::io::stdout().lock();
     writeln!(output, "{line}")?;
     Ok(output.flush()?)

@@ -32,6 +32,7 @@ const SILENCE_MS_MAX: u32 = 600_000;
 /// The measured side.
 pub(crate) struct Site {
     orders: Orders,
+    business: Business,
     shared: Shared,
     unit: UnitId,
     room: RoomId,
@@ -55,10 +56,20 @@ pub(super) struct Sent {
 impl Site {
     /// Starts all services, with a room and tickets for so many accounts.
     pub(crate) async fn open(clock: &Clock, accounts: usize) -> anyhow::Result<Self> {
+        Box::pin(Self::open_with(clock, accounts, |_| {})).await
+    }
+
+    /// The same, with what `change` does to the configuration.
+    pub(crate) async fn open_with(
+        clock: &Clock,
+        accounts: usize,
+        change: impl FnOnce(&mut Config),
+    ) -> anyhow::Result<Self> {
         let data = tempfile::tempdir()?;
         let mut config = Config::demo(data.path());
         config.gslb.rate.enabled = false;
         config.link.silence_ms_max = SILENCE_MS_MAX;
+        change(&mut config);
         let unit = config.link.unit;
         let stack = Box::pin(Stack::bind(config, clock.clone(), 1)).await?;
         let room = RoomId::parse("fanout")?;
@@ -87,6 +98,7 @@ impl Site {
         business.create_room(&room, &settings).await?;
         Ok(Self {
             orders,
+            business,
             shared,
             unit,
             room,
@@ -104,6 +116,11 @@ impl Site {
     pub(crate) fn sessions(&self) -> usize {
         let gauge = self.shared.meter.gauge(list::LINK_SESSIONS, &[]);
         gauge.get().try_into().unwrap_or(0)
+    }
+
+    /// People in the room, as the business server is told.
+    pub(crate) async fn people(&self) -> anyhow::Result<u64> {
+        self.business.people(&self.room).await
     }
 
     /// What the receivers are told.
