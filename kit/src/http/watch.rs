@@ -158,7 +158,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         // First: whoever sees the request ended sees when.
-        self.0.ended_ms.store(self.0.clock.mono().0, Ordering::Relaxed);
+        self.0.ended_ms.store(self.0.clock.mono_lately().0, Ordering::Relaxed);
         self.0.ended.fetch_add(1, Ordering::Release);
     }
 }

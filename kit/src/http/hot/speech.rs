@@ -165,7 +165,7 @@ impl Date {
     }
 
     fn renew(&mut self) {
-        let unix_s = self.clock.wall().unix_s();
+        let unix_s = self.clock.wall_lately().unix_s();
         if self.unix_s != unix_s || self.text.is_empty() {
             self.unix_s = unix_s;
             self.text = HttpDate::from(UNIX_EPOCH + Duration::from_secs(unix_s)).to_string();
