@@ -223,7 +223,7 @@ impl Scheduler {
             self.meter.gauge(list::GSLB_BASE_PERCENT, &[base]).set(percent.into());
         }
         let rotation = Rotation::new(&bases, &self.places, self.first_turn);
-        self.known.bases.store(Arc::new(rotation));
+        self.known.replace_bases(rotation);
         self.shown = bases;
     }
 }

@@ -26,9 +26,7 @@ use arc_swap::Guard;
 use auth_core::app::App;
 use auth_core::ticket::{self, TicketRefusal};
 use gslb_core::assign::{self, ADDRESSES_PER_ANSWER, Request};
-use gslb_core::bases::Rotation;
 use gslb_core::listener::Listener;
-use gslb_core::snapshot::Snapshot;
 use kit::clock::Clock;
 use kit::http::Heading;
 use kit::meter::Meter;
@@ -36,15 +34,16 @@ use proto::id::{AppId, DeviceId};
 use proto::time::Wall;
 
 use crate::config::Config;
-use crate::known::{Known, Minter};
+use crate::known::{Known, Sight};
 use crate::nodes::Desk;
-use crate::place::{Carriers, Place, Whereabouts};
+use crate::place::{Carriers, Whereabouts};
 use admission::{Admission, Admitted};
-use ask::{Ask, Room};
+use ask::Room;
 use counts::{Counts, Outcome};
 use entrant::{Asker, Entrant};
 use render::{Form, Paths, Written};
 
+pub use ask::Ask;
 pub(crate) use http::router;
 pub use refusal::Refusal;
 
@@ -81,10 +80,7 @@ struct Moment {
     now: Wall,
     /// Since everything on `control` was known.
     control_age: Option<Duration>,
-    keys: Guard<Option<Arc<Minter>>>,
-    snapshot: Guard<Arc<Snapshot>>,
-    place: Guard<Arc<Place>>,
-    bases: Guard<Arc<Rotation>>,
+    sight: Guard<Arc<Sight>>,
 }
 
 impl Answerer {
@@ -115,22 +111,28 @@ impl Answerer {
     ///
     /// # Errors
     /// [`Refusal`]; then nothing was written.
-    pub fn answer(
+    pub fn answer(&self, question: &Question<'_>, answer: &mut Vec<u8>) -> Result<(), Refusal> {
+        match Ask::read(question.body) {
+            Ok(ask) => self.answer_read(&ask, question, answer),
+            Err(refusal) => {
+                self.admission.count(question.from)?;
+                Err(refusal)
+            }
+        }
+    }
+
+    /// The same where the body of `question` is read already, as `ask`.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer).
+    pub fn answer_read(
         &self,
+        ask: &Ask<'_>,
         question: &Question<'_>,
-        now: Wall,
         answer: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
-        let &Question { body, from, api_key } = question;
-        let ask: Ask<'_> = match ask::read(body) {
-            Ok(ask) => ask,
-            Err(refusal) => {
-                self.admission.count(from)?;
-                return Err(refusal);
-            }
-        };
-        let admitted = self.admission.admit(from, api_key, ask.client.ip)?;
-        self.answer_in(Form::Json, &ask, admitted, now, answer)
+        let admitted = self.admission.admit(question.from, question.api_key, ask.client.ip)?;
+        self.answer_in(Form::Json, ask, admitted, answer)
     }
 
     /// Writes a whole answer.
@@ -139,12 +141,11 @@ impl Answerer {
         form: Form,
         ask: &Ask<'_>,
         admitted: Admitted,
-        now: Wall,
         answer: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         let start = answer.len();
-        let known = self.look(now);
-        render::put_server(form, now, answer);
+        let known = self.look();
+        render::put_server(form, known.now, answer);
         if form == Form::Json {
             answer.push(b',');
         }
@@ -152,11 +153,12 @@ impl Answerer {
             answer.truncate(start);
             return Err(refusal);
         }
-        let region = match known.bases.has_regions() {
+        let bases = &known.sight.bases;
+        let region = match bases.has_regions() {
             true => self.region_of(admitted.address, &known),
             false => "",
         };
-        let segments = known.bases.next(region);
+        let segments = bases.next(region);
         match form {
             Form::Json => {
                 self.written.common_json(segments, answer);
@@ -168,21 +170,19 @@ impl Answerer {
     }
 
     /// What is known now.
-    fn look(&self, now: Wall) -> Moment {
+    fn look(&self) -> Moment {
         Moment {
-            now,
-            // Before the kicks are looked at: one that is read meanwhile must not count as looked at.
-            control_age: self.known.control.age(self.clock.mono()),
-            keys: self.known.keys.current(),
-            snapshot: self.known.snapshot.load(),
-            place: self.known.place.load(),
-            bases: self.known.bases.load(),
+            // The one time before the other, and both before the kicks are looked at: one that is
+            // read meanwhile must not count as looked at.
+            now: self.clock.wall_lately(),
+            control_age: self.known.control.age(self.clock.mono_lately()),
+            sight: self.known.sight(),
         }
     }
 
     /// The region of this address; the own one where no file says it.
     fn region_of<'a>(&'a self, address: IpAddr, known: &'a Moment) -> &'a str {
-        known.place.of(address).region.unwrap_or(&self.config.region)
+        known.sight.place.of(address).region.unwrap_or(&self.config.region)
     }
 
     /// Writes what an answer has for this viewer alone: addresses with tokens, the order of the
@@ -198,17 +198,17 @@ impl Answerer {
     ) -> Result<(), Refusal> {
         let device = ask.client.device.as_ref().map(|it| DeviceId::parse(&it.0)).transpose();
         let device = device.map_err(|_| Refusal::Device)?;
-        let asker = self.asker(ask, known.now)?;
+        let asker = self.asker(ask, known)?;
         let entrant = asker.enter(&self.known.policies.read())?;
         admitted.check_app(entrant.app)?;
 
-        let minter = known.keys.as_ref().ok_or(Refusal::NoKeys)?;
+        let minter = known.sight.minter.as_ref().ok_or(Refusal::NoKeys)?;
         let from = counting_from(known, &entrant)?;
         let (chosen, outcome) = self.choose(known, ask, admitted)?;
         let paths = Paths {
             class: ask.client.class,
             has_addresses: chosen[0].is_some(),
-            has_segments: !known.bases.is_empty(),
+            has_segments: !known.sight.bases.is_empty(),
         };
         let retry_after_ms = if paths.has_addresses { 0 } else { self.admission.returns.next_ms() };
         if !paths.has_addresses && !paths.has_segments {
@@ -221,15 +221,15 @@ impl Answerer {
         Ok(())
     }
 
-    fn asker<'a>(&self, ask: &'a Ask<'_>, now: Wall) -> Result<Asker<'a>, Refusal> {
+    fn asker<'a>(&self, ask: &'a Ask<'_>, known: &Moment) -> Result<Asker<'a>, Refusal> {
         let ticket = &*ask.ticket.0;
         if !ticket.is_empty() {
             if ask.app.is_some() || ask.room.is_some() {
                 return Err(Refusal::Malformed);
             }
-            let tickets = self.known.tickets.load();
+            let (tickets, now) = (&known.sight.tickets, known.now);
             let revocations = self.known.revocations.read();
-            return Ok(Asker::Known(ticket::verify(ticket, &tickets, &revocations, now)?));
+            return Ok(Asker::Known(ticket::verify(ticket, tickets, &revocations, now)?));
         }
         let (Some(app), Some(Room(room)), None) = (ask.app, &ask.room, &ask.renew) else {
             return Err(Refusal::TicketRequired);
@@ -249,7 +249,7 @@ impl Answerer {
         ask: &Ask<'_>,
         admitted: Admitted,
     ) -> Result<(Chosen<'a>, Outcome), Refusal> {
-        let Moment { snapshot, place, .. } = known;
+        let Sight { snapshot, place, .. } = &**known.sight;
         let mut chosen = Chosen::default();
         // Also a reserve address: its sessions were moved there by their links, and no gslb knows
         // which. Whoever holds a ticket can so find out whether a guess at its whole name is one, as

@@ -139,7 +139,7 @@ impl Files {
         sets.insert(app, set);
         let tickets = TicketKeys::new(&self.apps, &sets, self.audience.clone())?;
         tracing::info!(%app, kids = ?sets[&app].kids().collect::<Vec<_>>(), "ticket keys changed");
-        self.known.tickets.store(Arc::new(tickets));
+        self.known.replace_tickets(tickets);
         self.sets = sets;
         Ok(())
     }

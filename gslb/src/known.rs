@@ -3,10 +3,11 @@
 mod keys;
 mod minter;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use auth_core::policy::Policies;
 use auth_core::revocation::Revocations;
 use auth_core::ticket::TicketKeys;
@@ -23,28 +24,85 @@ pub(crate) use minter::Minter;
 /// Everything an answer looks at.
 #[derive(Debug)]
 pub(crate) struct Known {
-    pub(crate) snapshot: ArcSwap<Snapshot>,
+    sight: Shared,
     pub(crate) keys: Keys,
-    pub(crate) tickets: ArcSwap<TicketKeys>,
     pub(crate) policies: RwLock<Policies>,
     pub(crate) revocations: RwLock<Revocations>,
-    pub(crate) bases: ArcSwap<Rotation>,
     pub(crate) control: UpTo,
-    pub(crate) place: ArcSwap<Place>,
 }
+
+/// What is replaced, never changed. It is looked at as a whole: an answer that looked at its parts
+/// one by one would spend a twentieth of its time on that.
+#[derive(Clone, Debug)]
+pub(crate) struct Sight {
+    pub(crate) snapshot: Arc<Snapshot>,
+    /// What mints, if the masters are there.
+    pub(crate) minter: Option<Arc<Minter>>,
+    pub(crate) tickets: Arc<TicketKeys>,
+    pub(crate) bases: Arc<Rotation>,
+    pub(crate) place: Arc<Place>,
+}
+
+/// The sight, as all see it.
+#[derive(Clone, Debug)]
+struct Shared(Arc<ArcSwap<Sight>>);
 
 impl Known {
     pub(crate) fn new(tickets: TicketKeys, policies: Policies, revocations_max: u32) -> Self {
+        let sight = Shared(Arc::new(ArcSwap::from_pointee(Sight {
+            snapshot: Arc::default(),
+            minter: None,
+            tickets: Arc::new(tickets),
+            bases: Arc::default(),
+            place: Arc::default(),
+        })));
         Self {
-            snapshot: ArcSwap::default(),
-            keys: Keys::default(),
-            tickets: ArcSwap::from_pointee(tickets),
+            keys: Keys::new(sight.clone()),
+            sight,
             policies: RwLock::new(policies),
             revocations: RwLock::new(Revocations::new(revocations_max as usize)),
-            bases: ArcSwap::default(),
             control: UpTo::default(),
-            place: ArcSwap::default(),
         }
+    }
+
+    /// What is to be seen now.
+    pub(crate) fn sight(&self) -> Guard<Arc<Sight>> {
+        self.sight.load()
+    }
+
+    pub(crate) fn replace_snapshot(&self, snapshot: Snapshot) {
+        let snapshot = Arc::new(snapshot);
+        self.sight.change(|it| it.snapshot = Arc::clone(&snapshot));
+    }
+
+    pub(crate) fn replace_tickets(&self, tickets: TicketKeys) {
+        let tickets = Arc::new(tickets);
+        self.sight.change(|it| it.tickets = Arc::clone(&tickets));
+    }
+
+    pub(crate) fn replace_bases(&self, bases: Rotation) {
+        let bases = Arc::new(bases);
+        self.sight.change(|it| it.bases = Arc::clone(&bases));
+    }
+
+    pub(crate) fn replace_place(&self, place: Place) {
+        let place = Arc::new(place);
+        self.sight.change(|it| it.place = Arc::clone(&place));
+    }
+}
+
+impl Shared {
+    fn load(&self) -> Guard<Arc<Sight>> {
+        self.0.load()
+    }
+
+    /// Replaces it by a changed one; `change` is called again if another was faster.
+    fn change(&self, mut change: impl FnMut(&mut Sight)) {
+        self.0.rcu(|before| {
+            let mut sight = Sight::clone(before);
+            change(&mut sight);
+            sight
+        });
     }
 }
 

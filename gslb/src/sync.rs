@@ -121,9 +121,9 @@ impl Sync {
                 biased;
                 () = shutdown.cancelled() => return Ok(()),
                 Some(answer) = asked.recv() => {
-                    let (snapshot, now) = (self.known.snapshot.load(), self.clock.mono());
+                    let (sight, now) = (self.known.sight(), self.clock.mono());
                     // Whoever asked may have left.
-                    answer.send(View::of(&self.fleet, &snapshot, &self.carriers, now)).ok();
+                    answer.send(View::of(&self.fleet, &sight.snapshot, &self.carriers, now)).ok();
                     continue;
                 }
                 _ = timer.tick() => {}
@@ -211,12 +211,13 @@ impl Sync {
     fn replace(&mut self, now: Mono) {
         // The collector tells operators who came and went.
         while self.fleet.poll().is_some() {}
-        let before = self.known.snapshot.load();
+        let sight = self.known.sight();
+        let before = &sight.snapshot;
         self.counts.age.observe(now.since(before.planned_at()).as_secs_f64());
-        let snapshot = plan(&self.fleet, &self.policy, &before, now);
+        let snapshot = plan(&self.fleet, &self.policy, before, now);
         self.counts.live.set(gauge(snapshot.nodes()));
         self.counts.taking.set(gauge(snapshot.taking()));
-        self.known.snapshot.store(Arc::new(snapshot));
+        self.known.replace_snapshot(snapshot);
     }
 }
 

@@ -80,7 +80,8 @@ impl Watch {
             self.keys.ok();
         }
 
-        let snapshot = self.known.snapshot.load();
+        let sight = self.known.sight();
+        let snapshot = &sight.snapshot;
         if self.clock.mono().since(snapshot.planned_at()) > SNAPSHOT_AGE_MAX {
             self.snapshot.fail("the snapshot is older than a second");
         } else {

@@ -18,10 +18,10 @@ use usual::Reader;
 
 mod usual;
 
-/// The question.
+/// A question, read.
 #[derive(Debug, Default, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Ask<'a> {
+pub struct Ask<'a> {
     /// Empty: none.
     #[serde(borrow)]
     pub(super) ticket: Text<'a>,
@@ -59,14 +59,19 @@ pub(super) struct Transports {
     list: [Option<Transport>; TRANSPORTS],
 }
 
-/// Reads a question.
-pub(super) fn read(body: &[u8]) -> Result<Ask<'_>, Refusal> {
-    // Looked at once: otherwise each of its texts would be.
-    let body = std::str::from_utf8(body).map_err(|_| Refusal::Malformed)?;
-    let mut reader = Reader::new(body);
-    match reader.ask() {
-        Some(ask) if reader.is_at_end() => Ok(ask),
-        Some(_) | None => serde_json::from_str(body).map_err(|_| Refusal::Malformed),
+impl<'a> Ask<'a> {
+    /// Reads an [`EnterRequest`](proto::enter::EnterRequest) as JSON.
+    ///
+    /// # Errors
+    /// [`Refusal::Malformed`].
+    pub fn read(body: &'a [u8]) -> Result<Self, Refusal> {
+        // Looked at once: otherwise each of its texts would be.
+        let body = std::str::from_utf8(body).map_err(|_| Refusal::Malformed)?;
+        let mut reader = Reader::new(body);
+        match reader.ask() {
+            Some(ask) if reader.is_at_end() => Ok(ask),
+            Some(_) | None => serde_json::from_str(body).map_err(|_| Refusal::Malformed),
+        }
     }
 }
 
@@ -96,16 +101,16 @@ pub(super) fn read_all(body: &[u8]) -> Result<Asks<'_>, Refusal> {
 
 fn usual(body: &str) -> Option<Asks<'_>> {
     let (mut reader, mut asks) = (Reader::new(body), Asks::default());
-    reader.eat('{')?;
+    reader.eat(b'{')?;
     if reader.string()? != "requests" {
         return None;
     }
-    reader.eat(':')?;
+    reader.eat(b':')?;
     reader.elements(|it| {
         asks.push(it.ask()?);
         Some(())
     })?;
-    reader.eat('}')?;
+    reader.eat(b'}')?;
     reader.is_at_end().then_some(asks)
 }
 

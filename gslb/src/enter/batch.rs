@@ -6,7 +6,6 @@
 use std::net::IpAddr;
 
 use auth_core::ticket::TICKET_BYTES_MAX;
-use proto::time::Wall;
 
 use super::admission::Business;
 use super::ask::{self, Ask, Asks};
@@ -38,7 +37,6 @@ impl Answerer {
         body: &[u8],
         from: IpAddr,
         business: Business,
-        now: Wall,
         answer: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         let Asks { list: asks, count } = ask::read_all(body)?;
@@ -47,9 +45,10 @@ impl Answerer {
             return Err(Refusal::BatchTooLong { questions: count, max });
         }
         answer.reserve(count * OFFERS_BYTES);
-        let known = self.look(now);
-        render::put_server(Form::Json, now, answer);
-        self.written.common_json(known.bases.next(self.region(&asks, from, &known)), answer);
+        let known = self.look();
+        let bases = &known.sight.bases;
+        render::put_server(Form::Json, known.now, answer);
+        self.written.common_json(bases.next(self.region(&asks, from, &known)), answer);
         answer.extend_from_slice(b",\"answers\":[");
         for (at, ask) in asks.iter().enumerate() {
             if at > 0 {
@@ -59,7 +58,7 @@ impl Answerer {
             if let Err(refusal) = self.answer_one_of(ask, from, business, &known, answer) {
                 answer.truncate(start);
                 self.counts.refused(&refusal);
-                render::put_json(&refusal.problem(now).0, answer);
+                render::put_json(&refusal.problem(known.now).0, answer);
             }
         }
         answer.extend_from_slice(b"]}");
@@ -69,7 +68,7 @@ impl Answerer {
     /// The region that all viewers of a batch are in: its bases are theirs. None if they are in
     /// several; then they get the bases of no region, since bases stand once in the answer.
     fn region<'a>(&'a self, asks: &[Ask<'_>], from: IpAddr, known: &'a Moment) -> &'a str {
-        if !known.bases.has_regions() {
+        if !known.sight.bases.has_regions() {
             return "";
         }
         let of = |ask: &Ask<'_>| self.region_of(ask.client.ip.unwrap_or(from), known);

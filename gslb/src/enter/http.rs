@@ -69,7 +69,7 @@ impl Hot for Answerer {
             let hops = fields.all(FORWARDED_FOR);
             let from = peer::address(peer, hops, self.config.trusted_hops);
             let api_key = fields.first(AUTHORIZATION.as_str()).and_then(bearer_in);
-            Self::answer(self, &Question { body, from, api_key }, self.clock.wall(), answer)
+            Self::answer(self, &Question { body, from, api_key }, answer)
         });
         answered.map_err(|refusal| {
             self.counts.refused(&refusal);
@@ -109,7 +109,7 @@ async fn ask_for_many(
     };
     let from = client(peer, &headers, &enter);
     let mut answer = Vec::new();
-    match enter.answer_all(&body, from, business, enter.clock.wall(), &mut answer) {
+    match enter.answer_all(&body, from, business, &mut answer) {
         Ok(()) => answered(JSON, answer),
         Err(refusal) => enter.refuse(&refusal),
     }
@@ -121,13 +121,12 @@ async fn ask_plainly(
     headers: HeaderMap,
     query: Result<Query<plain::Query>, QueryRejection>,
 ) -> Response {
-    let now = enter.clock.wall();
     let mut answer = Vec::with_capacity(ANSWER_BYTES);
     let asked = query.map_err(|_| Refusal::Malformed).and_then(|Query(query)| {
         let ask = query.ask(bearer(&headers))?;
         let from = client(peer, &headers, &enter);
         let admitted = enter.admission.admit(from, None, None)?;
-        enter.answer_in(Form::Text, &ask, admitted, now, &mut answer)
+        enter.answer_in(Form::Text, &ask, admitted, &mut answer)
     });
     match asked {
         Ok(()) => answered(TEXT, answer),
@@ -137,7 +136,7 @@ async fn ask_plainly(
             let text = HeaderValue::from_static(TEXT);
             head.headers.insert(CONTENT_TYPE, text);
             head.headers.remove(CONTENT_LENGTH);
-            Response::from_parts(head, plain::problem(&refusal, now).into())
+            Response::from_parts(head, plain::problem(&refusal, enter.clock.wall()).into())
         }
     }
 }

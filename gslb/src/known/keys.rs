@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use arc_swap::{ArcSwapOption, Guard};
 use auth_core::keyring::{KeyError, Keyring};
 use auth_core::token::KeySource as _;
 use parking_lot::Mutex;
@@ -11,13 +10,14 @@ use proto::keys::Masters;
 use proto::time::Wall;
 use tokio::sync::{Notify, watch};
 
+use super::Shared;
 use super::minter::Minter;
 
 /// What it takes to mint.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Keys {
-    current: ArcSwapOption<Minter>,
-    /// Held while `current` is replaced: what one replaces, the other must not undo.
+    sight: Shared,
+    /// Held while the minter is replaced: what one replaces, the other must not undo.
     replacing: Mutex<()>,
     /// Length of an epoch in seconds, when the first masters are there.
     interval_s: watch::Sender<Option<u32>>,
@@ -26,9 +26,24 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
+    /// None, to be shown in this sight.
+    pub(super) fn new(sight: Shared) -> Self {
+        Self {
+            sight,
+            replacing: Mutex::default(),
+            interval_s: watch::Sender::default(),
+            wanted: Notify::default(),
+        }
+    }
+
     /// What mints, if the masters are there.
-    pub(crate) fn current(&self) -> Guard<Option<Arc<Minter>>> {
-        self.current.load()
+    pub(crate) fn current(&self) -> Option<Arc<Minter>> {
+        self.sight.load().minter.clone()
+    }
+
+    fn show(&self, keyring: Keyring) {
+        let minter = Arc::new(Minter::new(keyring));
+        self.sight.change(|it| it.minter = Some(Arc::clone(&minter)));
     }
 
     /// Length of an epoch in seconds; `None` before the first masters are there. Whenever it
@@ -59,7 +74,7 @@ impl Keys {
             }
             Some(_) | None => Keyring::new(masters)?,
         };
-        self.current.store(Some(Arc::new(Minter::new(keyring))));
+        self.show(keyring);
         let interval_s = Some(masters.interval_s);
         self.interval_s.send_if_modified(|it| std::mem::replace(it, interval_s) != interval_s);
         Ok(())
@@ -93,7 +108,7 @@ impl Keys {
             return Ok(());
         };
         change(&mut keyring)?;
-        self.current.store(Some(Arc::new(Minter::new(keyring))));
+        self.show(keyring);
         Ok(())
     }
 }

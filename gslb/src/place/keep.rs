@@ -149,7 +149,7 @@ impl Keeper {
         self.counts.ipv6.set(i64::try_from(ipv6).unwrap_or(i64::MAX));
         self.counts.taken.inc();
         tracing::info!(ipv4, ipv6, "the table of addresses is new");
-        self.known.place.store(Arc::new(place));
+        self.known.replace_place(place);
     }
 }
 
@@ -328,7 +328,7 @@ mod tests {
         }
 
         fn carrier(&self) -> Carrier {
-            self.known.place.load().of("1.2.3.4".parse().unwrap()).carrier
+            self.known.sight().place.of("1.2.3.4".parse().unwrap()).carrier
         }
 
         fn loads(&self, outcome: &str) -> u64 {

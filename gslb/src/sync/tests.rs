@@ -336,7 +336,7 @@ impl Scene {
     }
 
     fn live(&self) -> usize {
-        self.syncs[0].known.snapshot.load().nodes()
+        self.syncs[0].known.sight().snapshot.nodes()
     }
 
     /// Nodes that viewers are sent to first.
@@ -377,7 +377,8 @@ impl Scene {
 }
 
 fn first(sync: &Sync) -> Option<u32> {
-    let snapshot = sync.known.snapshot.load();
+    let sight = sync.known.sight();
+    let snapshot = &sight.snapshot;
     let region = snapshot.region("local");
     let request = Request { region, carrier: Carrier::Bgp, wants: Wants::default() };
     let assignment = snapshot.assign(&request).ok()?;

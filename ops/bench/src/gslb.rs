@@ -3,16 +3,18 @@
 //! `gslb.decide` chooses three addresses for a viewer; `gslb.plan.…` is one plan of a fleet at rest.
 //!
 //! `gslb.answer` is a question's bytes in and an answer's bytes out, in process: a viewer of an open
-//! room, three addresses, three tokens, JSON. `gslb.answer.one` has one address and token,
-//! `gslb.answer.ticket` verifies a ticket with HMAC-SHA-256 besides.
+//! room, three addresses, three tokens, JSON. `gslb.answer.one` is a question that was read in and
+//! the bytes of an answer with one address and token out, `gslb.answer.one.bytes` the same from the
+//! question's bytes, and `gslb.answer.ticket` verifies a ticket with HMAC-SHA-256 besides.
 //!
 //! `gslb.http1` is one question each round trip over kept connections, with a ticket signed by
 //! HMAC-SHA-256: the whole way from bytes to bytes, with three tokens. `gslb.http1.eddsa` is the
 //! same with Ed25519 tickets, `gslb.http2` with many questions under way on two connections, and
 //! `gslb.batch100` counts the viewers of a business server's batches, of an open room. The
 //! process holds the gslb, an auth service at rest and a hundred nodes' reports; its CPU time counts,
-//! less what it uses in as long a while when nobody asks, which is the line `gslb.http.rest`. The callers are a process of their own. Peers answer the same questions with two bytes:
-//! nginx with one process and `return 200`, and Node's HTTP server.
+//! less what it uses in as long a while when nobody asks, which is the line `gslb.http.rest`. Its
+//! tasks have one thread. The callers are a process of their own. Peers answer the same questions
+//! with two bytes: nginx with one process and `return 200`, and Node's HTTP server.
 
 mod answer;
 mod callers;
@@ -34,7 +36,8 @@ pub(crate) const NODES: &str = "gslb-nodes";
 
 /// The lines of each part.
 const DECIDE: &[&str] = &["gslb.decide", "gslb.plan.2000", "gslb.plan.20000"];
-const ANSWER: &[&str] = &["gslb.answer", "gslb.answer.one", "gslb.answer.ticket"];
+const ANSWER: &[&str] =
+    &["gslb.answer", "gslb.answer.one", "gslb.answer.one.bytes", "gslb.answer.ticket"];
 const COLLECT: &[&str] = &["gslb.collector.1000", "gslb.collector.1000.read"];
 const HTTP: &[&str] =
     &["gslb.http.rest", "gslb.http1", "gslb.http1.eddsa", "gslb.http2", "gslb.batch100"];

@@ -13,17 +13,21 @@ use serde::de::value::Error;
 
 use super::{Ask, Client, Room, Text, Transports};
 
-/// What is not read yet.
-pub(super) struct Reader<'a>(&'a str);
+/// A text, read up to somewhere.
+pub(super) struct Reader<'a> {
+    text: &'a str,
+    /// Bytes that are read.
+    at: usize,
+}
 
 impl<'a> Reader<'a> {
     pub(super) const fn new(text: &'a str) -> Self {
-        Self(text)
+        Self { text, at: 0 }
     }
 
     /// Whether nothing is left.
     pub(super) const fn is_at_end(&self) -> bool {
-        self.0.is_empty()
+        self.at == self.text.len()
     }
 
     /// A question.
@@ -92,23 +96,23 @@ impl<'a> Reader<'a> {
 
     /// `{` members `}`
     fn members(&mut self, mut member: impl FnMut(&str, &mut Self) -> Option<()>) -> Option<()> {
-        self.list('{', '}', |it| {
+        self.list(b'{', b'}', |it| {
             let key = it.string()?;
-            it.eat(':')?;
+            it.eat(b':')?;
             member(key, it)
         })
     }
 
     /// `[` elements `]`
     pub(super) fn elements(&mut self, element: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
-        self.list('[', ']', element)
+        self.list(b'[', b']', element)
     }
 
     #[inline]
     fn list(
         &mut self,
-        open: char,
-        close: char,
+        open: u8,
+        close: u8,
         mut element: impl FnMut(&mut Self) -> Option<()>,
     ) -> Option<()> {
         self.eat(open)?;
@@ -117,28 +121,37 @@ impl<'a> Reader<'a> {
         }
         loop {
             element(self)?;
-            if self.eat(',').is_none() {
+            if self.eat(b',').is_none() {
                 return self.eat(close);
             }
         }
     }
 
-    /// This character, and spaces behind it.
+    /// This ASCII character, and spaces behind it.
     #[inline]
-    pub(super) fn eat(&mut self, expected: char) -> Option<()> {
-        let rest = self.0.strip_prefix(expected)?;
-        self.0 = rest.trim_start_matches(' ');
+    pub(super) fn eat(&mut self, expected: u8) -> Option<()> {
+        let rest = self.rest();
+        if *rest.first()? != expected {
+            return None;
+        }
+        self.at += 1 + spaces(&rest[1..]);
         Some(())
     }
 
     /// A text without escapes.
     #[inline]
     pub(super) fn string(&mut self) -> Option<&'a str> {
-        let rest = self.0.strip_prefix('"')?;
-        let (string, rest) = rest.split_at_checked(plain_bytes(rest.as_bytes()))?;
-        self.0 = rest;
-        self.eat('"')?;
-        Some(string)
+        let plain = self.rest().strip_prefix(b"\"")?;
+        let start = self.at + 1;
+        let end = start + plain_bytes(plain);
+        self.at = end;
+        self.eat(b'"')?;
+        self.text.get(start..end)
+    }
+
+    #[inline]
+    fn rest(&self) -> &'a [u8] {
+        &self.text.as_bytes()[self.at..]
     }
 
     fn text(&mut self) -> Option<Text<'a>> {
@@ -152,25 +165,41 @@ impl<'a> Reader<'a> {
 
     /// A number without sign, fraction and exponent.
     fn number(&mut self) -> Option<u32> {
-        let end = self.0.bytes().position(|it| !it.is_ascii_digit())?;
-        let (digits, rest) = self.0.split_at_checked(end)?;
-        if digits.len() > 1 && digits.starts_with('0') {
+        let rest = self.rest();
+        let digits = rest.iter().take_while(|it| it.is_ascii_digit()).count();
+        if digits > 1 && rest[0] == b'0' {
             return None;
         }
-        self.0 = rest.trim_start_matches(' ');
-        digits.parse().ok()
+        let number = self.text[self.at..self.at + digits].parse().ok();
+        self.at += digits + spaces(&rest[digits..]);
+        number
     }
+}
+
+#[inline]
+fn spaces(text: &[u8]) -> usize {
+    text.iter().take_while(|&&it| it == b' ').count()
 }
 
 /// Bytes before the first one that ends a text or needs a closer look.
 #[inline]
 fn plain_bytes(text: &[u8]) -> usize {
-    let is_other = |it: u8| it == b'"' || it == b'\\' || it < b' ';
-    // All of a chunk are compared at once: tickets are long.
-    let (chunks, _) = text.as_chunks::<16>();
-    let is_plain = |it: &&[u8; 16]| !it.iter().fold(false, |any, &it| any | is_other(it));
-    let start = 16 * chunks.iter().take_while(is_plain).count();
-    text[start..].iter().position(|&it| is_other(it)).map_or(text.len(), |it| start + it)
+    const EACH: u64 = u64::MAX / 0xff;
+    // The highest bit of each byte that is below `bound`; above the lowest such byte also of others.
+    let below = |word: u64, bound: u8| word.wrapping_sub(EACH * u64::from(bound)) & !word;
+    let is = |word: u64, byte: u8| below(word ^ (EACH * u64::from(byte)), 1);
+    // Eight at a time: tickets are long.
+    let (words, _) = text.as_chunks();
+    for (at, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let others = (is(word, b'"') | is(word, b'\\') | below(word, b' ')) & (EACH << 7);
+        if others != 0 {
+            return 8 * at + others.trailing_zeros() as usize / 8;
+        }
+    }
+    let is_plain = |it: &&u8| !matches!(it, b'"' | b'\\' | 0..b' ');
+    let start = 8 * words.len();
+    start + text[start..].iter().take_while(is_plain).count()
 }
 
 /// A member comes once.
@@ -206,6 +235,16 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn plain_bytes_are_those_before_the_first_other_one(
+            plain in "[ !#-\\[\\]-~\u{7f}-\u{800}]{0,40}",
+            other in prop::sample::select(vec!["\"", "\\", "\n", "\u{0}", "\u{1f}"]),
+            rest in "\\PC{0,20}",
+        ) {
+            prop_assert_eq!(plain_bytes(plain.as_bytes()), plain.len());
+            prop_assert_eq!(plain_bytes(format!("{plain}{other}{rest}").as_bytes()), plain.len());
+        }
+
         /// Pieces of questions in any order, most of which make none.
         #[test]
         fn whatever_is_read_straight_through_is_what_serde_reads(
