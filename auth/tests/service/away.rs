@@ -10,6 +10,7 @@ use auth_core::secret::Secret;
 use auth_core::token::Claims;
 use kit::health::Health;
 use kit::meter::{Meter, list};
+use kit::quota::MemoryQuota;
 use kit::task::Tasks;
 use link::{Binder, ListenerConfig};
 use proto::address::{Address, Carrier, Transport};
@@ -97,6 +98,7 @@ impl Place {
             global_bus: Arc::clone(&two.second.bus),
             unit_bus: memory_bus(&two.clock),
             policies: Policies::default(),
+            quota: Arc::new(MemoryQuota::new(100)),
             auth_tls: two.second.certs.client().unwrap(),
             tls: None,
             national: None,
