@@ -168,7 +168,8 @@ pub(crate) struct Replay {
 
 #[derive(Args, Debug)]
 pub(crate) struct Bench {
-    /// token, segment, wire, gslb, place, broadcaster, fanout, handshake, or all
+    /// token, segment, wire, gslb, place, broadcaster, handshake, link, storm, all, or the beginning
+    /// of a line, such as link.idle_bytes.tls
     pub(crate) name: String,
     /// One JSON object a line
     #[arg(long)]

@@ -19,9 +19,9 @@ pub(crate) fn thread() -> Duration {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stretch {
     /// CPU time.
-    used: f64,
+    pub(crate) used: f64,
     /// By the clock.
-    lasted: f64,
+    pub(crate) lasted: f64,
 }
 
 impl Stretch {
