@@ -19,7 +19,6 @@ use kit::meter::{Meter, list};
 use kit::task::Tasks;
 use proto::address::{Address, Transport};
 use proto::load::{LoadReport, RegionLoads};
-use proto::time::Wall;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -124,11 +123,6 @@ impl Site {
             stop,
             _data,
         })
-    }
-
-    /// Now.
-    pub(super) fn now(&self) -> Wall {
-        self.clock.wall()
     }
 
     /// Datagrams of known nodes so far.
