@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use proto::id::AppId;
 
 use crate::scene::{
-    APP, EC_PRIVATE, EC_PUBLIC, ED_PRIVATE, ED_PUBLIC, NOW_S, SHARED, app, claims, hs256, hs256_of,
-    key, keys, room, sign, signer, verify_at,
+    APP, EC_PRIVATE, EC_PUBLIC, ED_PRIVATE, ED_PUBLIC, NOW_S, SHARED, claims, hs256, hs256_of,
+    sign, signer, verify_at,
 };
 
 #[test]
