@@ -219,13 +219,15 @@ async fn handshake(
     incoming: Incoming,
     knock: Knock,
 ) -> anyhow::Result<Option<(QuicStream, Presence)>> {
+    // The address that answers. Right behind the handshake the client may go on from another one,
+    // of which nothing is known yet.
+    let peer = incoming.remote_address();
     let connection = incoming.accept()?.await?;
     let presence = match knock {
         Knock::Proven(presence) => presence,
         Knock::Unproven(place) => {
             drop(place);
-            let origin = Origin::Peer(connection.remote_address().ip());
-            let Some(presence) = entrance.admit(origin) else {
+            let Some(presence) = entrance.admit(Origin::Peer(peer.ip())) else {
                 connection.close(code(CloseCode::Full), CloseCode::Full.name().as_bytes());
                 return Ok(None);
             };

@@ -156,6 +156,17 @@ async fn the_connection_is_closed_with_the_code_of_the_close_frame() {
 }
 
 #[tokio::test]
+async fn a_client_whose_link_fails_is_told_to_come_back() {
+    let mut world = World::new().await;
+    let dialled = enter(&world, "alice").await;
+
+    world.fail();
+
+    let code = u64::from(CloseCode::Unavailable.code());
+    assert_eq!(closed_with(&dialled.connection).await, code);
+}
+
+#[tokio::test]
 async fn a_client_that_vanishes_is_found_silent() {
     let world = World::with(Limits::default(), |config| {
         config.heartbeat_ms = 400;

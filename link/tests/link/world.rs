@@ -194,6 +194,11 @@ impl World {
         self.start(self.config.clone()).await;
     }
 
+    /// The link fails: nothing of it goes on, and nobody is told.
+    pub(crate) fn fail(&mut self) {
+        self.tasks = Tasks::default();
+    }
+
     /// Breaks or mends the global bus.
     pub(crate) fn set_bus(&self, fault: Fault) {
         self.global_bus.set(fault);

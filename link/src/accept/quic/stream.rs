@@ -39,7 +39,8 @@ impl QuicStream {
 
 impl Drop for QuicStream {
     fn drop(&mut self) {
-        let code = self.ended.unwrap_or(CloseCode::Bye);
+        // A session that the node lost must come back, and so it must not be a goodbye.
+        let code = self.ended.unwrap_or(CloseCode::Unavailable);
         self.connection.close(super::code(code), code.name().as_bytes());
     }
 }
