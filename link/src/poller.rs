@@ -52,9 +52,12 @@ impl Poller {
 pub(crate) async fn run(node: Arc<Node>) -> anyhow::Result<()> {
     loop {
         let mut ready = node.poller.0.readable().await?;
-        // Only after an empty look is it sure that the next event wakes this task.
         if look(&node, ready.get_inner())? == 0 {
+            // Only after an empty look is it sure that the next event wakes this task.
             ready.clear_ready();
+        } else {
+            // Whoever is rung runs next on this thread, and no other thread may take it from here.
+            tokio::task::yield_now().await;
         }
     }
 }

@@ -44,6 +44,8 @@ pub(crate) async fn downlink(node: Arc<Node>, bus: Arc<dyn Bus>, part: Part) -> 
         for (room, wake) in woken.values() {
             room.ring(*wake, &node.pump);
         }
+        // Whoever is rung runs next on this thread, and no other thread may take it from here.
+        tokio::task::yield_now().await;
     }
 }
 
