@@ -83,8 +83,16 @@ pub(crate) struct Line {
     /// Whether a turn is on its way.
     rung: AtomicBool,
     causes: AtomicU8,
-    /// None before the handshake is over, and once the session is.
-    conversation: Mutex<Option<Conversation>>,
+    talk: Mutex<Talk>,
+}
+
+/// How far a session is.
+enum Talk {
+    /// The handshake is not over.
+    Shaking,
+    On(Conversation),
+    /// It has ended, or must not begin.
+    Over,
 }
 
 impl Line {
@@ -96,13 +104,19 @@ impl Line {
             inbox: Mutex::new(None),
             rung: AtomicBool::new(false),
             causes: AtomicU8::new(0),
-            conversation: Mutex::new(None),
+            talk: Mutex::new(Talk::Shaking),
         }
     }
 
-    /// The handshake is over.
+    /// The handshake is over. A session that was cut off meanwhile does not begin.
     pub(crate) fn begin(self: &Arc<Self>, conversation: Conversation) {
-        *self.conversation.lock() = Some(conversation);
+        {
+            let mut talk = self.talk.lock();
+            if matches!(*talk, Talk::Over) {
+                return;
+            }
+            *talk = Talk::On(conversation);
+        }
         self.ring();
     }
 
@@ -158,25 +172,28 @@ impl Line {
         // First, so that what comes from now on rings again.
         self.rung.swap(false, Ordering::AcqRel);
         let waker = Waker::from(Arc::clone(self));
-        let mut conversation = self.conversation.lock();
-        let Some(talking) = conversation.as_mut() else {
+        let mut talk = self.talk.lock();
+        let Talk::On(conversation) = &mut *talk else {
             return;
         };
         let cause = Cause(self.causes.swap(0, Ordering::AcqRel));
         let mut context = Context::from_waker(&waker);
-        let turn = catch_unwind(AssertUnwindSafe(|| talking.turn(cause, &mut context, scratch)));
+        let turn =
+            catch_unwind(AssertUnwindSafe(|| conversation.turn(cause, &mut context, scratch)));
         match turn {
             Ok(Turn::Waits { until }) => return self.due.store(until.0, Ordering::Relaxed),
             Ok(Turn::Over) => {}
             Err(_) => tracing::error!(session = %self.session, "a session failed"),
         }
-        drop(conversation);
-        self.cut_off();
+        // Before anybody else gives it another turn.
+        let over = std::mem::replace(&mut *talk, Talk::Over);
+        drop(talk);
+        drop(over);
     }
 
-    /// Ends the session without a word.
+    /// Ends the session without a word, or keeps it from beginning.
     fn cut_off(&self) {
-        let over = self.conversation.lock().take();
+        let over = std::mem::replace(&mut *self.talk.lock(), Talk::Over);
         drop(over);
     }
 }

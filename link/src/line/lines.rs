@@ -1,7 +1,7 @@
 //! Every connection's line, in shards; and the sweep, which looks for those that are due.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -25,6 +25,8 @@ pub(crate) struct Lines {
     /// Each in the order of sessions, which are numbered upwards: a new one goes to the end.
     shards: Box<[Mutex<Vec<Arc<Line>>>]>,
     open: AtomicUsize,
+    /// Whether no session begins any more.
+    is_cut_off: AtomicBool,
     /// Rung when the last one is closed.
     deserted: Notify,
 }
@@ -32,7 +34,12 @@ pub(crate) struct Lines {
 impl Lines {
     pub(crate) fn new() -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Self { shards, open: AtomicUsize::new(0), deserted: Notify::new() }
+        Self {
+            shards,
+            open: AtomicUsize::new(0),
+            is_cut_off: AtomicBool::new(false),
+            deserted: Notify::new(),
+        }
     }
 
     fn shard(&self, session: SessionId) -> &Mutex<Vec<Arc<Line>>> {
@@ -43,6 +50,10 @@ impl Lines {
     pub(crate) fn open(&self, session: SessionId, pump: &Arc<Pump>) -> Arc<Line> {
         let line = Arc::new(Line::new(session, pump));
         let mut shard = self.shard(session).lock();
+        // Under the lock: whoever cuts off either finds the line there or was here first.
+        if self.is_cut_off.load(Ordering::Acquire) {
+            line.cut_off();
+        }
         let position = shard.partition_point(|it| it.session < session);
         shard.insert(position, Arc::clone(&line));
         self.open.fetch_add(1, Ordering::Relaxed);
@@ -101,8 +112,9 @@ impl Lines {
         }
     }
 
-    /// Ends all without a word; says how many.
+    /// Ends all without a word, for good: none begins any more. Says how many that were.
     pub(crate) fn cut_off(&self) -> usize {
+        self.is_cut_off.store(true, Ordering::Release);
         let all = self.all();
         for line in &all {
             line.cut_off();
@@ -129,6 +141,7 @@ pub(crate) async fn sweep(node: Arc<Node>) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Talk;
     use super::*;
 
     #[test]
@@ -146,5 +159,18 @@ mod tests {
         assert!(lines.find(SessionId(513)).is_some());
         assert!(lines.find(SessionId(257)).is_none());
         assert_eq!(lines.open.load(Ordering::Relaxed), 3);
+    }
+
+    #[test]
+    fn after_a_cut_off_no_session_begins() {
+        let (lines, pump) = (Lines::new(), Arc::default());
+        let shaking = lines.open(SessionId(1), &pump);
+
+        lines.cut_off();
+
+        let late = lines.open(SessionId(2), &pump);
+        for line in [shaking, late] {
+            assert!(matches!(*line.talk.lock(), Talk::Over));
+        }
     }
 }
