@@ -185,8 +185,9 @@ impl Service {
         shut.cancel();
         let farewell = Farewell::Code(CloseCode::Draining);
         drain::close(&node, farewell, None, node.config.drain_ms).await;
-        entrances.join().await?;
-        sessions.end().await;
+        // Together, as they wait for the same: QUIC's entrance holds its sessions' connections.
+        let (entered, ()) = tokio::join!(entrances.join(), sessions.end());
+        entered?;
         drain::tell_leaves(&node).await;
         done.cancel();
         kit::shutdown::drain(last, LAST_WORDS_MAX).await?;
@@ -199,7 +200,7 @@ struct Sessions(Arc<Node>);
 
 impl Sessions {
     /// Waits for all that were told to end.
-    async fn end(self) {
+    async fn end(&self) {
         let end = tokio::time::timeout(FAREWELL_MAX * 3, self.0.lines.deserted());
         if end.await.is_err() {
             let sessions = self.0.lines.cut_off();
