@@ -67,7 +67,7 @@ metrics! {
     LINK_ENTRY_TURNS_TOTAL = Counter "link_entry_turns_total" ["outcome"] "Times that the node told the others what is wanted in rooms: ok; away, and it keeps to its part of the limits.";
     LINK_ENTRY_NODES = Gauge "link_entry_nodes" [] "Link nodes that share the limits of rooms, as far as this one knows.";
     LINK_OWED_JOINS_TOTAL = Counter "link_owed_joins_total" [] "Joins let in that the room's bucket did not have; the node lets so many fewer in afterwards.";
-    LINK_TLS_FAULTS_TOTAL = Counter "link_tls_faults_total" ["fault"] "Lean TLS sessions that ended for what came over them: cut without a goodbye, alert of the client, or what was refused: seal, length, message, form, value, quiet.";
+    LINK_TLS_FAULTS_TOTAL = Counter "link_tls_faults_total" ["fault"] "Lean TLS sessions that ended for what came over them: cut without a goodbye, alert of the client, or what was refused: seal, length, message, form, value, quiet, changes.";
 
     GSLB_ANSWERS_TOTAL = Counter "gslb_answers_total" ["outcome"] "Answers: assigned, renewed; or read-only because the fleet is full, none_live, no_transport.";
     GSLB_REFUSALS_TOTAL = Counter "gslb_refusals_total" ["reason"] "Questions refused, by the problem's code.";

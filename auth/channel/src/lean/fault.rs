@@ -23,6 +23,9 @@ pub enum Fault {
     /// Record after record without anything in it.
     #[error("too many records say nothing")]
     Quiet,
+    /// More changes of the client's keys than its data is worth.
+    #[error("the keys are changed too often")]
+    Changes,
     /// An alert of the client, by its number in RFC 8446, section 6.2.
     #[error("the client's alert {0}")]
     Alert(u8),
@@ -45,6 +48,7 @@ impl Fault {
             Self::Form => "form",
             Self::Value => "value",
             Self::Quiet => "quiet",
+            Self::Changes => "changes",
             Self::Alert(_) => "alert",
             Self::Cut => "cut",
             Self::Sealing => "sealing",
@@ -55,7 +59,7 @@ impl Fault {
     /// said any more.
     pub(super) const fn alert(self) -> Option<u8> {
         match self {
-            Self::Message | Self::Quiet => Some(10),
+            Self::Message | Self::Quiet | Self::Changes => Some(10),
             Self::Seal => Some(20),
             Self::Length => Some(22),
             Self::Value => Some(47),
@@ -77,6 +81,7 @@ impl From<Fault> for io::Error {
             | Fault::Form
             | Fault::Value
             | Fault::Quiet
+            | Fault::Changes
             | Fault::Sealing => io::ErrorKind::InvalidData,
         };
         Self::new(kind, fault)

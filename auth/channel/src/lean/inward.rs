@@ -12,6 +12,9 @@ use super::{Fault, Inner, Lean};
 
 /// Bytes that are read at once: room for a record of which a part is missing, and one behind it.
 pub(super) const SCRATCH_BYTES: usize = 2 * RECORD_BYTES_MAX;
+/// Records that one read opens when it has something to give on: each costs a cipher's tables, and
+/// so many with a byte each would keep everybody else on the thread waiting.
+const RECORDS_MAX: usize = 64;
 
 /// Whether something can come.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -99,7 +102,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
                 return Poll::Pending;
             };
             let bytes = more.filled().len();
-            read?;
+            // What it held is gone: bytes after these would not open.
+            read.inspect_err(|_| self.fail(Fault::Cut))?;
             if bytes == 0 {
                 self.fail(Fault::Cut);
             }
@@ -107,11 +111,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         }
     }
 
-    /// Opens whole records and gives their data on while there is room; says how many bytes they
-    /// were. Of a record that is larger than all the room, the rest is held.
+    /// Opens whole records and gives their data on while there is room, a bounded number at a time;
+    /// says how many bytes they were. Of a record that is larger than all the room, the rest is
+    /// held.
     fn open(&mut self, bytes: &mut [u8], buffer: &mut ReadBuf<'_>) -> usize {
         let room = buffer.remaining();
         let mut passed = 0;
+        let mut records = 0;
         while self.inward == Inward::Open && self.opened() == 0 {
             let rest = &mut bytes[passed..];
             let record = match record_bytes(rest) {
@@ -123,9 +129,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
             };
             let Some(record) = record else { break };
             let is_first = buffer.remaining() == room;
-            if !is_first && text_bytes_max(record.len()) > buffer.remaining() {
+            // Without data there are few: so many that say nothing are a fault.
+            if !is_first
+                && (records >= RECORDS_MAX || text_bytes_max(record.len()) > buffer.remaining())
+            {
                 break;
             }
+            records += 1;
             match self.records.open(record) {
                 Ok(Opened::Data(length)) => {
                     let data = &record[HEADER_BYTES..HEADER_BYTES + length];
@@ -162,3 +172,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

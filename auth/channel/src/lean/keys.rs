@@ -54,7 +54,8 @@ impl Cipher {
     }
 }
 
-/// Keys of one direction, and how many records they were used for. They are wiped on drop.
+/// Keys of one direction, and how many records they were used for. The secret and the key are wiped
+/// on drop; the IV opens nothing without them.
 pub(super) struct Keys {
     secret: Zeroizing<[u8; SECRET_BYTES_MAX]>,
     key: Zeroizing<[u8; KEY_BYTES_MAX]>,

@@ -18,8 +18,13 @@ const TAG_BYTES: usize = 16;
 const SEALED_BYTES_MAX: usize = TEXT_BYTES_MAX + 256;
 /// Bytes of a record that a client may send.
 pub(super) const RECORD_BYTES_MAX: usize = HEADER_BYTES + SEALED_BYTES_MAX;
-/// Records without data, one after another; rustls allows as many changes of keys.
+/// Records without data, one after another.
 const QUIET_RECORDS_MAX: u8 = 32;
+/// Changes of its keys that a client has from the beginning, and at most; rustls allows as many one
+/// after another.
+const CHANGES_MAX: u32 = 32;
+/// Bytes of data that earn a client another one: a change costs as much as opening them.
+const CHANGE_BYTES: u32 = 1 << 12;
 
 const ALERT: u8 = 21;
 const HANDSHAKE: u8 = 22;
@@ -53,13 +58,16 @@ pub(super) struct Records {
     theirs: Keys,
     /// Records without data since the last with some.
     quiet: u8,
+    /// Bytes of data that the client has earned for changes of its keys.
+    earned_bytes: u32,
     /// Whether the client asked for new keys of ours, and has not got them.
     owes_update: bool,
 }
 
 impl Records {
     pub(super) const fn new(cipher: Cipher, ours: Keys, theirs: Keys) -> Self {
-        Self { cipher, ours, theirs, quiet: 0, owes_update: false }
+        let earned_bytes = CHANGES_MAX * CHANGE_BYTES;
+        Self { cipher, ours, theirs, quiet: 0, earned_bytes, owes_update: false }
     }
 
     /// Opens a whole record in its place.
@@ -76,7 +84,11 @@ impl Records {
         let end = text.iter().rposition(|it| *it != 0).ok_or(Fault::Message)?;
         let opened = match (text[end], &text[..end]) {
             (DATA, []) => Opened::Nothing,
-            (DATA, data) => Opened::Data(data.len()),
+            (DATA, data) => {
+                let bytes = u32::try_from(data.len()).expect("a text has 2^14 bytes at most");
+                self.earned_bytes = (self.earned_bytes + bytes).min(CHANGES_MAX * CHANGE_BYTES);
+                Opened::Data(data.len())
+            }
             (HANDSHAKE, message) => self.message(message)?,
             (ALERT, alert) => Self::alert(alert)?,
             _ => return Err(Fault::Message),
@@ -95,6 +107,7 @@ impl Records {
             UPDATE_REQUESTED => self.owes_update = true,
             _ => return Err(Fault::Value),
         }
+        self.earned_bytes = self.earned_bytes.checked_sub(CHANGE_BYTES).ok_or(Fault::Changes)?;
         self.theirs.renew(self.cipher);
         Ok(Opened::Nothing)
     }

@@ -257,6 +257,27 @@ fn records_without_data_are_borne_so_many_times() {
     assert_eq!(open(&[]), [Err(Fault::Quiet)]);
 }
 
+#[test]
+fn changes_of_keys_are_earned_with_data() {
+    let (mut server, mut client) = mirrored(cipher_suite::TLS13_AES_128_GCM_SHA256);
+    let change = |server: &mut Records, client: &mut Records| {
+        let said = [sealed(client, b"x"), {
+            let update = sealed_one(client, HANDSHAKE, &[24, 0, 0, 1, UPDATE_NOT_REQUESTED]);
+            client.ours.renew(client.cipher);
+            update
+        }];
+        opened(server, &said.concat()).pop().unwrap()
+    };
+
+    // A byte between two of them is worth nothing.
+    for _ in 0..CHANGES_MAX {
+        assert_eq!(change(&mut server, &mut client), Ok(Opened::Nothing));
+    }
+    opened(&mut server, &sealed(&mut client, &text(CHANGE_BYTES as usize)));
+    assert_eq!(change(&mut server, &mut client), Ok(Opened::Nothing));
+    assert_eq!(change(&mut server, &mut client), Err(Fault::Changes));
+}
+
 /// A connection after its handshake: our side of it, and rustls' client.
 fn connection(suite: SupportedCipherSuite) -> (Records, ClientConnection) {
     let mut provider = provider();
