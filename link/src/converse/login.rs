@@ -47,7 +47,7 @@ impl Conversation {
             if !node.door.is_current(node.clock.mono()) {
                 return Err(Shut::named(CloseCode::Unavailable, "control_behind"));
             }
-            node.look(claim)?;
+            node.look(claim).inspect_err(|_| self.presence.excuse())?;
         }
         let (pass, confirm) = self.check_credential(claim)?;
         if node.door.wants_ticket(&pass) {

@@ -58,6 +58,8 @@ struct Handshake {
     since: Mono,
     origin: Origin,
     place: Place,
+    /// Whether the node turns it away for want of room: however it ends, nobody is to blame.
+    is_excused: bool,
 }
 
 impl Drop for Handshake {
@@ -74,7 +76,8 @@ impl Presence {
         node.traffic.changed.notify_one();
         node.counts.handshakes.inc();
         let since = node.clock.mono();
-        let handshake = Handshake { node: Arc::clone(node), since, origin, place };
+        let handshake =
+            Handshake { node: Arc::clone(node), since, origin, place, is_excused: false };
         Self {
             line: node.lines.open(node.new_session(), &node.pump),
             seats: Box::default(),
@@ -102,6 +105,13 @@ impl Presence {
     /// Whether a trusted proxy named its client, until the login is done.
     pub(super) fn is_named(&self) -> bool {
         self.handshake.as_ref().is_some_and(|it| matches!(it.origin, Origin::Named(_)))
+    }
+
+    /// The node turns it away for want of room: that is no sign of an attack.
+    pub(super) fn excuse(&mut self) {
+        if let Some(handshake) = &mut self.handshake {
+            handshake.is_excused = true;
+        }
     }
 
     /// A credential was good: a kick can find the session now.
@@ -206,15 +216,17 @@ impl Drop for Presence {
     fn drop(&mut self) {
         self.depart();
         self.node.lines.close(self.session());
-        match self.site() {
+        match &self.handshake {
             None => {
                 self.node.traffic.sessions.fetch_sub(1, Ordering::Relaxed);
                 self.node.counts.sessions.dec();
             }
-            Some(site) if self.ended.is_none_or(is_sign) && !self.node.is_draining() => {
-                self.node.signs.lock().note(site, self.node.clock.mono());
+            Some(handshake) => {
+                let is_own = handshake.is_excused || self.node.is_draining();
+                if !is_own && self.ended.is_none_or(is_sign) {
+                    self.node.signs.lock().note(handshake.place.site, self.node.clock.mono());
+                }
             }
-            Some(_) => {}
         }
         self.node.traffic.changed.notify_one();
     }

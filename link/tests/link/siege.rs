@@ -1,6 +1,7 @@
 //! What a node tells gslb when it is attacked or drains, and how its sessions move.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use bus::memory::Limits;
 use link::Siege;
@@ -52,6 +53,33 @@ async fn a_flood_besieges_the_node_and_calm_relieves_it() {
 
     assert_eq!(world.metric("link_besieged"), 1);
     collector.until("relieved", |it| !it.load.besieged).await;
+    assert_eq!(world.metric("link_besieged"), 0);
+}
+
+#[tokio::test]
+async fn a_rush_into_a_limited_room_is_no_siege() {
+    let world = World::with(Limits::default(), |config| {
+        config.entry.room_joins_per_s = 1;
+        config.siege = Siege {
+            enabled: true,
+            failures_per_s_min: 5,
+            failures_per_login_min: 1,
+            sites_min: 1,
+            onset_ms: 1_100,
+            calm_ms: 60_000,
+        };
+    })
+    .await;
+    let until = world.clock.mono() + Duration::from_secs(4);
+
+    let mut refused = 0;
+    while world.clock.mono() < until {
+        let mut viewer = world.connect("tcp").await;
+        let answer = viewer.login(&world.token("tcp", "viewer", "r"), "r").await;
+        refused += u32::from(!answer.is_in());
+    }
+
+    assert!(refused > 100, "{refused} are no rush");
     assert_eq!(world.metric("link_besieged"), 0);
 }
 
