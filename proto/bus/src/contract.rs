@@ -26,6 +26,7 @@ pub(crate) async fn check(bus: impl Fn() -> Arc<dyn Bus>) {
     records::order_is_kept_in_each_partition(&*bus()).await;
     records::a_read_gives_at_most_what_was_asked_for(&*bus()).await;
     records::a_read_waits_for_the_first_record(&*bus()).await;
+    records::a_read_gives_nothing_only_where_nothing_is(&*bus()).await;
     records::a_cancelled_read_loses_nothing(&*bus()).await;
     records::places_are_found_by_time(&*bus()).await;
     records::what_cannot_be_taken_is_refused_alone(&*bus()).await;

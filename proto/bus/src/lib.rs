@@ -137,6 +137,9 @@ pub trait Bus: Send + Sync + Debug {
 
     /// Reads from `from` on, at most `records_max`, waiting up to `wait` for the first one.
     ///
+    /// No records are a promise: at some moment after the call began there was none at or behind
+    /// `from`. Whoever cannot tell that in time says [`ReadError::Away`].
+    ///
     /// Cancelling it loses nothing.
     fn read(
         &self,

@@ -1,5 +1,7 @@
 //! Records and their places.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use futures_util::FutureExt;
 use proto::id::Term;
@@ -46,6 +48,32 @@ pub(super) async fn a_read_waits_for_the_first_record(bus: &dyn Bus) {
         tokio::join!(bus.read(topic.clone(), FIRST, end, 10, LONG), fill(bus, &topic, 0, &["a"]));
 
     assert_eq!(texts(&read.unwrap()), ["a"]);
+}
+
+pub(super) async fn a_read_gives_nothing_only_where_nothing_is(bus: &dyn Bus) {
+    let topic = topic(Keep::Recent);
+    let nothing = |from| {
+        let read = bus.read(topic.clone(), FIRST, from, 10, Duration::ZERO);
+        async move {
+            match read.await {
+                Ok(records) => records.is_empty(),
+                Err(error) => {
+                    assert_eq!(error, ReadError::Away, "it may not know in time");
+                    false
+                }
+            }
+        }
+    };
+
+    for text in ["a", "b", "c"] {
+        let written = fill(bus, &topic, 0, &[text]).await[0];
+
+        assert!(!nothing(written).await, "{text} is there, however short the wait");
+    }
+    let end = bus.locate(topic.clone(), FIRST, At::End).await.unwrap();
+    let read = bus.read(topic.clone(), FIRST, end, 10, Duration::from_millis(1)).await;
+    let is_right = read.map_or_else(|it| it == ReadError::Away, |it| it.is_empty());
+    assert!(is_right, "there is no more");
 }
 
 pub(super) async fn a_cancelled_read_loses_nothing(bus: &dyn Bus) {
