@@ -112,7 +112,7 @@ impl Wire {
         tls: Option<&ClientTls>,
         deadline: Duration,
     ) -> Result<Self, WireError> {
-        let connecting = Box::pin(connect(udp, address, tls));
+        let connecting = Box::pin(connect(udp, address, tls, deadline));
         timeout(deadline, connecting).await.map_err(|_| WireError::Deadline(deadline))?
     }
 
@@ -207,6 +207,7 @@ async fn connect(
     udp: Option<&Udp>,
     address: &Address,
     tls: Option<&ClientTls>,
+    deadline: Duration,
 ) -> Result<Wire, WireError> {
     let (is_secret, is_web_socket) = match address.transport {
         Transport::Tcp => (false, false),
@@ -215,7 +216,7 @@ async fn connect(
         Transport::Wss => (true, true),
         Transport::Quic => {
             let tls = tls.ok_or(WireError::Transport(address.transport))?;
-            let stream = quic::connect(udp, address, tls).await?;
+            let stream = quic::connect(udp, address, tls, deadline).await?;
             let exporter = stream.exporter();
             let line = Line::Stream { io: Box::new(stream), read: BytesMut::new() };
             return Ok(Wire { line, suite: Suite::Tls, exporter });

@@ -18,6 +18,7 @@ use quinn::{
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::lookup_host;
+use tokio::time::timeout;
 
 use super::WireError;
 
@@ -65,32 +66,47 @@ type Arrived = Pin<Box<dyn Future<Output = Result<Option<VarInt>, StoppedError>>
 
 /// Connects to the first of the host's addresses that answers, and opens the stream.
 ///
-/// Every handshake is a full one or resumes; nothing is sent before it is complete. The caller sets
-/// the deadline.
+/// Every handshake is a full one or resumes; nothing is sent before it is complete. Each of the
+/// host's addresses has an equal share of `deadline`, so that one that swallows everything does not
+/// hide the others.
 pub(super) async fn connect(
     udp: Option<&Udp>,
     address: &Address,
     tls: &ClientTls,
+    deadline: Duration,
+) -> Result<Stream, WireError> {
+    let remotes = lookup_host((address.host.as_str(), address.port)).await?;
+    connect_to(udp, &remotes.collect::<Vec<_>>(), address, tls, deadline).await
+}
+
+async fn connect_to(
+    udp: Option<&Udp>,
+    remotes: &[SocketAddr],
+    address: &Address,
+    tls: &ClientTls,
+    deadline: Duration,
 ) -> Result<Stream, WireError> {
     let crypto = QuicClientConfig::try_from(tls.quic());
     let crypto = crypto.map_err(|_| WireError::Transport(address.transport))?;
     let mut config = ClientConfig::new(Arc::new(crypto));
     config.transport_config(Arc::new(transport()));
     let mut failed = WireError::Io(io::ErrorKind::NotFound.into());
-    for remote in lookup_host((address.host.as_str(), address.port)).await? {
+    let share = deadline / u32::try_from(remotes.len().max(1)).unwrap_or(u32::MAX);
+    for &remote in remotes {
         let udp = match udp {
             Some(udp) => udp.clone(),
             None => Udp::bind(any(remote))?,
         };
         let connecting = udp.0.connect_with(config.clone(), remote, &address.host);
         let connected = match connecting {
-            Ok(connecting) => connecting.await,
+            Ok(connecting) => timeout(share, connecting).await,
             Err(ConnectError::InvalidServerName(_)) => return Err(WireError::Host),
             Err(error) => return Err(WireError::Io(io::Error::other(error))),
         };
         match connected {
-            Ok(connection) => return open(connection).await,
-            Err(error) => failed = lost(&error),
+            Ok(Ok(connection)) => return open(connection).await,
+            Ok(Err(error)) => failed = lost(&error),
+            Err(_) => failed = WireError::Deadline(share),
         }
     }
     Err(failed)
@@ -199,5 +215,41 @@ impl AsyncWrite for Stream {
         });
         ready!(arrived.as_mut().poll(cx)).map_err(WriteError::from)?;
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use channel::DevCerts;
+    use proto::address::{Carrier, Transport};
+    use quinn::ServerConfig;
+    use quinn::crypto::rustls::QuicServerConfig;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_address_that_swallows_everything_does_not_hide_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let certs = DevCerts::load_or_create(folder.path(), &["127.0.0.1"]).unwrap();
+        let crypto = QuicServerConfig::try_from(certs.server(&[]).unwrap().quic()).unwrap();
+        let config = ServerConfig::with_crypto(Arc::new(crypto));
+        let link = Endpoint::server(config, (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let hole = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let remotes = [hole.local_addr().unwrap(), link.local_addr().unwrap()];
+        let address = Address {
+            host: "127.0.0.1".to_owned(),
+            port: remotes[1].port(),
+            transport: Transport::Quic,
+            carrier: Carrier::Bgp,
+            machine_room: String::new(),
+        };
+        let tls = certs.client().unwrap();
+
+        let connecting = connect_to(None, &remotes, &address, &tls, Duration::from_secs(4));
+        let accepting = async { link.accept().await.unwrap().await.unwrap() };
+        let (stream, accepted) = Box::pin(async { tokio::join!(connecting, accepting) }).await;
+
+        assert!(stream.is_ok());
+        assert!(accepted.close_reason().is_none());
     }
 }
