@@ -11,14 +11,15 @@ use gslb_core::fleet::Fleet;
 use gslb_core::refuge::{Move, Moves};
 use kit::clock::Clock;
 use kit::meter::{Meter, list};
-use prometheus::IntCounter;
+use parking_lot::Mutex;
+use prometheus::{IntCounter, IntGauge};
 use proto::control::Fact;
 use proto::time::Mono;
 use tokio::sync::{mpsc, watch};
 
 use crate::lead::Lead;
 
-/// Moves that wait to be told; one that does not fit is planned again.
+/// Moves that wait to be told; one that does not fit is planned again a second later.
 const ORDERS_MAX: usize = 64;
 /// Time for one append to `control`.
 const PUBLISH_MAX: Duration = Duration::from_secs(1);
@@ -28,20 +29,21 @@ const PUBLISH_MAX: Duration = Duration::from_secs(1);
 pub(crate) struct Mover {
     leads: watch::Receiver<bool>,
     looked: watch::Sender<bool>,
-    moves: Moves,
+    moves: Arc<Mutex<Moves>>,
     orders: mpsc::Sender<Move>,
+    staying: IntGauge,
 }
 
 /// Tells the nodes.
 #[derive(Debug)]
 pub(crate) struct Teller {
     orders: mpsc::Receiver<Move>,
+    moves: Arc<Mutex<Moves>>,
     bus: Arc<dyn Bus>,
     clock: Clock,
     told: IntCounter,
     failed: IntCounter,
     nowhere: IntCounter,
-    staying: IntCounter,
 }
 
 /// Both, with a queue between: planning waits for no bus.
@@ -52,18 +54,20 @@ pub(crate) fn mover(
     meter: &Meter,
 ) -> (Mover, Teller) {
     let (sender, receiver) = mpsc::channel(ORDERS_MAX);
+    let moves = Arc::<Mutex<Moves>>::default();
     let count = |outcome| meter.counter(list::GSLB_MOVES_TOTAL, &[outcome]);
     let teller = Teller {
         orders: receiver,
+        moves: Arc::clone(&moves),
         bus,
         clock,
         told: count("told"),
         failed: count("failed"),
         nowhere: count("nowhere"),
-        staying: meter.counter(list::GSLB_UNMOVED_SESSIONS_TOTAL, &[]),
     };
     let (leads, looked) = (lead.leads(), lead.looked());
-    (Mover { leads, looked, moves: Moves::default(), orders: sender }, teller)
+    let staying = meter.gauge(list::GSLB_UNMOVED_SESSIONS, &[]);
+    (Mover { leads, looked, moves, orders: sender, staying }, teller)
 }
 
 impl Mover {
@@ -71,15 +75,19 @@ impl Mover {
     pub(crate) fn look(&mut self, fleet: &Fleet, now: Mono) {
         self.looked.send_replace(true);
         if !*self.leads.borrow() {
-            // Whoever leads next tells everybody who is besieged then.
-            self.moves = Moves::default();
+            // Whoever leads now tells of those that stay. What was promised here holds.
+            self.staying.set(0);
             return;
         }
-        for order in self.moves.plan(fleet, now) {
+        let mut moves = self.moves.lock();
+        for order in moves.plan(fleet, now) {
+            let node = order.node;
             if let Err(error) = self.orders.try_send(order) {
                 tracing::debug!(%error, "a move was not told");
+                moves.untold(node, now);
             }
         }
+        self.staying.set(moves.staying().into());
     }
 }
 
@@ -87,22 +95,29 @@ impl Teller {
     /// Tells until the mover is gone.
     pub(crate) async fn keep(mut self) -> anyhow::Result<()> {
         while let Some(order) = self.orders.recv().await {
-            let Move { node, sessions, staying, window_ms, addresses } = order;
-            self.staying.inc_by(staying.into());
-            if addresses.is_empty() {
-                tracing::warn!(%node, staying, "no reserves of its unit have room: sessions stay");
-                self.nowhere.inc();
-                continue;
-            }
-            tracing::warn!(
-                %node, sessions, staying, window_ms, "the sessions of a besieged node are moved"
-            );
-            let sessions = (staying > 0).then_some(sessions);
-            let fact = Fact::Move { node, sessions, window_ms, addresses, at: self.clock.wall() };
-            let count = if self.publish(&fact).await { &self.told } else { &self.failed };
-            count.inc();
+            self.tell(order).await;
         }
         Ok(())
+    }
+
+    async fn tell(&self, order: Move) {
+        let Move { node, sessions, staying, window_ms, addresses } = order;
+        if addresses.is_empty() {
+            tracing::warn!(%node, staying, "no reserves of its unit have room: sessions stay");
+            self.nowhere.inc();
+            return;
+        }
+        tracing::warn!(
+            %node, sessions, staying, window_ms, "the sessions of a besieged node are moved"
+        );
+        let sessions = (staying > 0).then_some(sessions);
+        let fact = Fact::Move { node, sessions, window_ms, addresses, at: self.clock.wall() };
+        if self.publish(&fact).await {
+            self.told.inc();
+        } else {
+            self.failed.inc();
+            self.moves.lock().untold(node, self.clock.mono());
+        }
     }
 
     async fn publish(&self, fact: &Fact) -> bool {
@@ -117,3 +132,6 @@ impl Teller {
         published.is_ok_and(|it| it.iter().all(Result::is_ok))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -85,6 +85,7 @@ pub(crate) async fn close(
     sessions: Option<u32>,
     window_ms: u32,
 ) {
+    // Oldest first, on which moves rest: a node that is told twice to move a part tells the same.
     let mut lines = node.lines.all();
     lines.truncate(sessions.map_or(usize::MAX, |it| it as usize));
     tracing::info!(sessions = lines.len(), code = farewell.code(), "sessions are told to end");

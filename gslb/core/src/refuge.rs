@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use proto::address::Address;
+use proto::address::{Address, Transport};
 use proto::id::NodeId;
 use proto::limits::MOVE_ADDRESSES_MAX;
 use proto::load::LoadReport;
@@ -26,6 +26,8 @@ const LOGINS_PART: u64 = 2;
 /// Who has not left this long after the window is told again, and who had to stay is looked at
 /// again.
 const GRACE: Duration = Duration::from_secs(5);
+/// Who could not be told is told after so long.
+const UNTOLD: Duration = Duration::from_secs(1);
 
 /// A node's sessions are to leave.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -43,7 +45,8 @@ pub struct Move {
     pub addresses: Vec<Address>,
 }
 
-/// Remembers who was told, so that each siege moves the sessions once, and stragglers again.
+/// Remembers who was told, so that sessions move once, and stragglers again. A siege that ends and
+/// begins anew changes nothing: those that were told are under way, and need their places.
 #[derive(Debug, Default)]
 pub struct Moves {
     told: BTreeMap<NodeId, Told>,
@@ -52,14 +55,19 @@ pub struct Moves {
 /// What a besieged node was told.
 #[derive(Debug)]
 struct Told {
-    /// When the window ends; it may be told again [`GRACE`] later.
+    /// When the window ends.
     until: Mono,
+    /// When it may be told again.
+    again: Mono,
+    /// Sessions for which no room was left.
+    staying: u32,
     /// Who takes its sessions in.
     parts: Vec<Part>,
 }
 
-/// The sessions that one node takes in from another. They need places until the other may be told
-/// again: loads do not tell of those that are under way.
+/// The sessions that one node takes in from another, at most: nobody says over which transports
+/// they come. They need places until the other may be told again: loads do not tell of those that
+/// are under way.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     refuge: NodeId,
@@ -84,7 +92,12 @@ struct Refuge<'a> {
     logins_per_s: u64,
     /// Sessions that are sent there now.
     sent: u64,
+    /// Its own addresses.
+    spread: Spread,
 }
+
+/// By transport, reserve addresses: a session goes to one of its own transport.
+type Spread = BTreeMap<Transport, u64>;
 
 /// Those that can take sessions in.
 #[derive(Debug)]
@@ -93,7 +106,7 @@ struct Refuges<'a>(BTreeMap<NodeId, Refuge<'a>>);
 impl Moves {
     /// The moves that are due now.
     pub fn plan(&mut self, fleet: &Fleet, now: Mono) -> Vec<Move> {
-        self.told.retain(|node, it| fleet.besieged().contains(node) && now < it.until + GRACE);
+        self.told.retain(|_, it| now < it.again);
         let is_due = |it: &&NodeId| !self.told.contains_key(it);
         let due: Vec<_> = fleet.besieged().iter().filter(is_due).collect();
         if due.is_empty() {
@@ -113,6 +126,21 @@ impl Moves {
         }
         moves
     }
+
+    /// A move that was planned did not get to its node: nobody is under way, and it is planned again
+    /// soon.
+    pub fn untold(&mut self, node: NodeId, now: Mono) {
+        if let Some(it) = self.told.get_mut(&node) {
+            (it.until, it.again) = (now, now + UNTOLD);
+            it.parts.clear();
+        }
+    }
+
+    /// Sessions that stay for want of room, by the last plan of each node.
+    #[must_use]
+    pub fn staying(&self) -> u32 {
+        self.told.values().fold(0, |sum, it| sum.saturating_add(it.staying))
+    }
 }
 
 impl<'a> Refuges<'a> {
@@ -120,10 +148,11 @@ impl<'a> Refuges<'a> {
     fn of(fleet: &'a Fleet) -> Self {
         let can =
             |it: &LoadReport| !it.reserve.is_empty() && !it.load.besieged && !it.load.draining;
-        let refuge = |slot: u32, report| {
+        let refuge = |slot: u32, report: &'a LoadReport| {
             let row = &fleet.rows()[slot as usize];
             let logins_per_s = u64::from(row.rate) / LOGINS_PART;
-            Refuge { report, places: row.places.into(), logins_per_s, sent: 0 }
+            let spread = spread(&report.reserve);
+            Refuge { report, places: row.places.into(), logins_per_s, sent: 0, spread }
         };
         let live = fleet.live().filter(|(_, it)| can(&it.report));
         Self(live.map(|(slot, it)| (it.report.node, refuge(slot, &it.report))).collect())
@@ -143,10 +172,10 @@ impl<'a> Refuges<'a> {
     /// Sends as many sessions of a node to refuges as these have room for.
     fn send(&mut self, besieged: &LoadReport) -> Sent {
         let (chosen, sessions) = self.choose(besieged);
-        let each = sessions.checked_div(addresses(&chosen)).unwrap_or(0);
+        let all = together(&chosen);
         let part = |it: &&Refuge<'_>| Part {
             refuge: it.report.node,
-            sessions: each * it.addresses(),
+            sessions: it.share(&all, sessions),
             logins_per_s: 0,
         };
         let parts: Vec<_> = chosen.iter().map(part).collect();
@@ -154,12 +183,11 @@ impl<'a> Refuges<'a> {
             let it = self.0.get_mut(&part.refuge);
             it.expect("parts are of these").sent += part.sessions;
         }
-        let sessions = u32::try_from(sessions).unwrap_or(u32::MAX).min(besieged.load.sessions);
+        let sessions = u32::try_from(sessions).expect("it has no more than a u32 of them");
         Sent { node: besieged.node, sessions, staying: besieged.load.sessions - sessions, parts }
     }
 
-    /// The refuges that together take most sessions of a node, and how many: a multiple of their
-    /// addresses, which sessions are told in turn.
+    /// The refuges that together take most sessions of a node, and how many.
     fn choose(&self, besieged: &LoadReport) -> (Vec<&Refuge<'a>>, u64) {
         let of_unit = self.0.values().filter(|it| it.report.unit == besieged.unit);
         let mut left: Vec<_> = of_unit.filter(|it| it.room() > 0).collect();
@@ -174,15 +202,13 @@ impl<'a> Refuges<'a> {
         let fitting = fitting.count();
         left.truncate(fitting);
         let mut best = (Vec::new(), 0);
+        let wanted = u64::from(besieged.load.sessions);
         // Without the smallest the others get more each, if they are enough.
-        while let Some((least, each)) = smallest(&left) {
-            let addresses = addresses(&left);
-            let wanted = u64::from(besieged.load.sessions).div_ceil(addresses);
-            let sessions = wanted.min(each) * addresses;
-            if sessions > best.1 {
-                best = (left.clone(), sessions);
+        while let Some((least, sessions)) = smallest(&left) {
+            if sessions.min(wanted) > best.1 {
+                best = (left.clone(), sessions.min(wanted));
             }
-            if wanted <= each {
+            if wanted <= sessions {
                 break;
             }
             left.remove(least);
@@ -202,7 +228,8 @@ impl<'a> Refuges<'a> {
         let addresses = chosen.iter().flat_map(|it| &it.report.reserve).cloned().collect();
         let until = now + Duration::from_millis(window_ms);
         let window_ms = u32::try_from(window_ms).expect("it is at most WINDOW_MS_MAX");
-        (Move { node, sessions, staying, window_ms, addresses }, Told { until, parts })
+        let told = Told { until, again: until + GRACE, staying, parts };
+        (Move { node, sessions, staying, window_ms, addresses }, told)
     }
 }
 
@@ -213,8 +240,17 @@ impl Refuge<'_> {
         self.places.min(logins).saturating_sub(self.sent)
     }
 
-    fn addresses(&self) -> u64 {
-        self.report.reserve.len() as u64
+    /// How many of so many sessions may come here, over whichever transport: they are told all
+    /// addresses of theirs in turn.
+    fn share(&self, all: &Spread, sessions: u64) -> u64 {
+        let shares = self.spread.iter().map(|(it, own)| sessions.div_ceil(all[it]) * own);
+        shares.max().unwrap_or(0)
+    }
+
+    /// How many sessions all may be sent, so that it has room for its share.
+    fn bound(&self, all: &Spread) -> u64 {
+        let bounds = self.spread.iter().map(|(it, own)| self.room() / own * all[it]);
+        bounds.min().unwrap_or(0)
     }
 
     /// How long it needs for the sessions that are sent there.
@@ -223,13 +259,19 @@ impl Refuge<'_> {
     }
 }
 
-/// Of several refuges.
-fn addresses(refuges: &[&Refuge<'_>]) -> u64 {
-    refuges.iter().map(|it| it.addresses()).sum()
+fn spread<'a>(reserve: impl IntoIterator<Item = &'a Address>) -> Spread {
+    let mut spread = Spread::new();
+    reserve.into_iter().for_each(|it| *spread.entry(it.transport).or_default() += 1);
+    spread
 }
 
-/// Which has room for the fewest sessions at each of its addresses, and for how many.
+/// The addresses of several refuges.
+fn together(refuges: &[&Refuge<'_>]) -> Spread {
+    spread(refuges.iter().flat_map(|it| &it.report.reserve))
+}
+
+/// Which of them has the least room for its share, and how many sessions may be sent to all.
 fn smallest(refuges: &[&Refuge<'_>]) -> Option<(usize, u64)> {
-    let each = refuges.iter().map(|it| it.room() / it.addresses().max(1));
-    each.enumerate().min_by_key(|(_, each)| *each)
+    let all = together(refuges);
+    refuges.iter().map(|it| it.bound(&all)).enumerate().min_by_key(|(_, it)| *it)
 }

@@ -143,7 +143,7 @@ fn all_besieged_nodes_together_get_half_of_the_logins() {
 }
 
 #[test]
-fn who_has_not_left_is_told_again_and_a_new_siege_at_once() {
+fn who_has_not_left_is_told_again_however_often_the_siege_ends() {
     let mut fleet = Fleet::default();
     let mut moves = Moves::default();
     hear(&mut fleet, report(2, 1, 1));
@@ -155,9 +155,73 @@ fn who_has_not_left_is_told_again_and_a_new_siege_at_once() {
     hear(&mut fleet, report(1, 1, 2));
     assert_eq!(moves.plan(&fleet, Mono(6_100)), []);
     hear(&mut fleet, with(report(1, 1, 3), |it| it.besieged = true));
-    assert_eq!(moves.plan(&fleet, Mono(6_200)).len(), 1);
+    assert_eq!(moves.plan(&fleet, Mono(11_999)), [], "those that were told are under way");
+    assert_eq!(moves.plan(&fleet, Mono(12_000)).len(), 1);
     hear(&mut fleet, with(report(1, 1, 4), |it| (it.besieged, it.sessions) = (true, 0)));
     assert_eq!(moves.plan(&fleet, Mono(60_000)), []);
+}
+
+#[test]
+fn what_refuges_promised_outlasts_the_siege() {
+    let mut fleet = Fleet::default();
+    let mut moves = Moves::default();
+    hear(
+        &mut fleet,
+        with(report(9, 1, 1), |it| (it.sessions, it.handshakes_per_s_max) = (0, 10_000)),
+    );
+    hear(&mut fleet, besieged(1, 700));
+    assert_eq!(moves.plan(&fleet, Mono(0))[0].sessions, 700);
+
+    hear(&mut fleet, LoadReport { reserve: Vec::new(), ..report(1, 1, 2) });
+    hear(&mut fleet, besieged(2, 700));
+    let planned = moves.plan(&fleet, Mono(100));
+
+    assert_eq!((planned[0].sessions, planned[0].staying), (300, 400));
+}
+
+#[test]
+fn a_move_that_was_not_told_promises_nothing_and_is_planned_again_in_a_second() {
+    let mut fleet = Fleet::default();
+    let mut moves = Moves::default();
+    hear(&mut fleet, report(9, 1, 1));
+    hear(&mut fleet, besieged(1, 990));
+    hear(&mut fleet, besieged(2, 990));
+    let planned = moves.plan(&fleet, Mono(0));
+    assert_eq!(planned.iter().map(|it| it.sessions).collect::<Vec<_>>(), [990, 0]);
+    assert_eq!(moves.staying(), 990);
+
+    moves.untold(NodeId(1), Mono(500));
+    moves.untold(NodeId(3), Mono(500));
+
+    assert_eq!(moves.plan(&fleet, Mono(1_499)), []);
+    assert_eq!(told(&moves.plan(&fleet, Mono(1_500))), [(1, 19_800, vec![9])]);
+    assert_eq!(moves.staying(), 990);
+}
+
+#[test]
+fn a_refuge_is_sent_what_it_has_room_for_over_any_transport() {
+    let mut fleet = Fleet::default();
+    let free = |node, places: u32, transports: &[Transport]| {
+        let report = with(report(node, 1, 1), |it| {
+            (it.sessions, it.handshakes_per_s_max) = (1_000 - places, 1_000);
+        });
+        let address = |it: &Transport| Address { transport: *it, ..report.reserve[0].clone() };
+        let reserve = transports.iter().map(address).collect();
+        LoadReport { reserve, ..report }
+    };
+    hear(&mut fleet, free(2, 300, &[Transport::Tls, Transport::Wss, Transport::Wss]));
+    hear(&mut fleet, free(3, 300, &[Transport::Tls]));
+    hear(&mut fleet, besieged(1, 1_000));
+
+    // The first gets half of those that speak TLS, and all others. Three in four of all would let
+    // 400 go.
+    let planned = Moves::default().plan(&fleet, Mono(0));
+    assert_eq!((planned[0].sessions, planned[0].staying), (300, 700));
+
+    hear(&mut fleet, LoadReport { counter: 2, ..free(3, 300, &[Transport::Tls, Transport::Wss]) });
+    // Two in three of those that speak over a web socket.
+    let planned = Moves::default().plan(&fleet, Mono(0));
+    assert_eq!((planned[0].sessions, planned[0].staying), (450, 550));
 }
 
 #[test]

@@ -78,7 +78,7 @@ metrics! {
     GSLB_TABLE_SILENCE_MILLISECONDS = Gauge "gslb_table_silence_milliseconds" [] "How long no value of the load table has been new; beyond fresh_ms_max loads are believed less and less.";
     GSLB_LEADS = Gauge "gslb_leads" [] "Whether this process does what one gslb does for all: of all that collect, one.";
     GSLB_MOVES_TOTAL = Counter "gslb_moves_total" ["outcome"] "Besieged nodes whose sessions were to move: told, failed, or nowhere, where the reserves of the unit have no room for any.";
-    GSLB_UNMOVED_SESSIONS_TOTAL = Counter "gslb_unmoved_sessions_total" [] "Sessions of besieged nodes that stayed because no reserve had room, each time that moves were planned.";
+    GSLB_UNMOVED_SESSIONS = Gauge "gslb_unmoved_sessions" [] "Sessions of besieged nodes that stay because no reserve has room, by the last plan of each node; 0 where another gslb leads.";
     GSLB_MASTERS_FETCHES_TOTAL = Counter "gslb_masters_fetches_total" ["outcome"] "Fetches of the master keys: ok, failed; and unsaved, where the copy on disk was not written.";
     GSLB_KEYS_HORIZON_SECONDS = Gauge "gslb_keys_horizon_seconds" [] "How long tokens can be minted without another epoch.";
     GSLB_ENTRANTS_TOTAL = Counter "gslb_entrants_total" ["by"] "Questions answered, by what let the viewer in: ticket, or none in a room that is open, or for a guest.";
