@@ -83,6 +83,13 @@ where
     silence.during(long).await.unwrap_or(End::Silent)
 }
 
+/// Waits for `shutdown`, and until the runtime has looked at its sockets once more: what a peer sent
+/// before can be read then.
+pub(super) async fn ending(shutdown: &CancellationToken) {
+    shutdown.cancelled().await;
+    tokio::task::yield_now().await;
+}
+
 async fn through_hyper<I>(
     io: Watched<I>,
     answers: Answers<'_>,
@@ -113,7 +120,7 @@ where
         // First: a request that has come is in progress.
         biased;
         ended = connection.as_mut() => ended,
-        () = shutdown.cancelled() => {
+        () = ending(shutdown) => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }

@@ -2,6 +2,10 @@
 //!
 //! Requests that are there together are answered together, in one write. With the first one that is
 //! not plain the connection goes over to hyper for good, with all bytes that are not answered.
+//!
+//! Who sends without reading fills two buffers: one of [`READ_BYTES`] and the longest hot body, and
+//! one of [`KEPT_BYTES_MAX`](super::speech::KEPT_BYTES_MAX) and an answer. A head is plain only if
+//! one read brings all of it, so it has no more than [`READ_BYTES`].
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,10 +16,10 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_util::sync::CancellationToken;
 
-use super::super::connection::End;
+use super::super::connection::{End, ending};
 use super::super::watch::{Activity, Running};
 use super::Hot;
-use super::speech::{Speech, Turn};
+use super::speech::{Speech, Then, Turn};
 
 /// Bytes that are read at once: most questions with their head.
 const READ_BYTES: usize = 4 * 1024;
@@ -49,8 +53,8 @@ impl Short {
         Self { speech, activity, answer_max }
     }
 
-    /// Answers until the connection goes over, or ends: by itself, or after `shutdown` when nothing
-    /// is to be answered.
+    /// Answers until the connection goes over, or ends: by itself, or after `shutdown` when all that
+    /// has come is answered.
     pub(in super::super) async fn serve<I>(
         &mut self,
         io: &mut I,
@@ -78,22 +82,30 @@ impl Short {
     where
         I: AsyncRead + AsyncWrite + Unpin,
     {
-        let mut ending = pin!(shutdown.cancelled());
+        let mut ending = pin!(ending(shutdown));
         loop {
             let read = tokio::select! {
+                // First: a request that has come is answered.
                 biased;
-                () = ending.as_mut() => return Ok(Left::Ended(End::Peer)),
                 read = fill(io, &mut self.speech.input, READ_BYTES) => read?,
+                () = ending.as_mut() => return Ok(Left::Ended(End::Peer)),
             };
             if read == 0 {
                 return Ok(Left::Ended(End::Peer));
             }
             let _running = Running::new(&self.activity);
             loop {
-                let turn = self.speech.turn();
+                let then = if shutdown.is_cancelled() { Then::Close } else { Then::Stay };
+                let turn = self.speech.turn(then);
                 self.flush(io).await?;
                 let bytes = match turn {
+                    Turn::Answered if then == Then::Close => return Ok(Left::Ended(End::Peer)),
                     Turn::Answered => break,
+                    Turn::More => {
+                        // So many answers are others' turn, too.
+                        tokio::task::yield_now().await;
+                        continue;
+                    }
                     Turn::Other => return Ok(Left::Other),
                     Turn::Body { bytes } => bytes,
                 };
@@ -130,13 +142,13 @@ enum Came {
     Part,
 }
 
-/// Reads once; 0: the peer sends no more.
+/// Reads once, so many bytes at most; 0: the peer sends no more.
 async fn fill<I>(io: &mut I, input: &mut Vec<u8>, bytes: usize) -> io::Result<usize>
 where
     I: AsyncRead + Unpin,
 {
-    input.reserve(bytes);
-    io.read_buf(input).await
+    input.reserve_exact(bytes);
+    io.take(bytes as u64).read_buf(input).await
 }
 
 /// Reads until there are so many bytes.
@@ -151,3 +163,6 @@ where
     }
     Ok(Came::Whole)
 }
+
+#[cfg(test)]
+mod tests;

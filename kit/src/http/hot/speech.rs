@@ -12,8 +12,9 @@ use super::head::{self, Head, Next};
 use super::{Asked, Fields, Hot, Unread, put_fields};
 use crate::clock::Clock;
 
-/// Bytes of a buffer that is kept for the next requests.
-const KEPT_BYTES_MAX: usize = 16 * 1024;
+/// Bytes of a buffer that is kept for the next requests. With so many to be sent, no request is
+/// answered before they are.
+pub(super) const KEPT_BYTES_MAX: usize = 16 * 1024;
 
 /// What has come and is not answered, and what is to be sent.
 #[derive(Debug)]
@@ -32,6 +33,8 @@ pub(super) struct Speech {
 pub(super) enum Turn {
     /// All of it is answered.
     Answered,
+    /// There is enough to be sent; then there may be more to answer.
+    More,
     /// It begins with a hot request, and must grow to so many bytes.
     Body { bytes: usize },
     /// It begins with something for hyper.
@@ -39,8 +42,8 @@ pub(super) enum Turn {
 }
 
 /// What answers say after their fields.
-#[derive(Clone, Copy, Debug)]
-enum Then {
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Then {
     /// More may be asked.
     Stay,
     /// The connection ends.
@@ -61,13 +64,16 @@ impl Speech {
         Self { hot, peer, date: Date::new(clock), input, output }
     }
 
-    /// Answers all that can be answered.
-    pub(super) fn turn(&mut self) -> Turn {
+    /// Answers what can be answered. `then` is what the last answer says.
+    pub(super) fn turn(&mut self, then: Then) -> Turn {
         let mut answered = 0;
         let turn = loop {
             let bytes = &self.input[answered..];
             if bytes.is_empty() {
                 break Turn::Answered;
+            }
+            if self.output.len() >= KEPT_BYTES_MAX {
+                break Turn::More;
             }
             let mut space = head::space();
             let Next::Hot(head) = head::next(bytes, &mut space, &*self.hot) else {
@@ -80,7 +86,8 @@ impl Speech {
             };
             let asked = Asked { fields: Fields(fields), body: Ok(body), peer: self.peer };
             self.date.renew();
-            put_answer(&*self.hot, &asked, &self.date, Then::Stay, &mut self.output);
+            let then = if request_bytes == bytes.len() { then } else { Then::Stay };
+            put_answer(&*self.hot, &asked, &self.date, then, &mut self.output);
             answered += request_bytes;
         };
         self.input.drain(..answered);

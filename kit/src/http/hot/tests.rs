@@ -21,7 +21,10 @@ use super::super::Limits;
 use super::super::connection::{Answers, drive};
 use super::*;
 
-/// Says what it read of ten bytes at most, or whose connection it is; `panic` makes it panic.
+/// Bytes that the reader reads.
+pub(super) const BODY_BYTES_MAX: usize = 10;
+
+/// Says what it read, or whose connection it is; `panic` makes it panic.
 #[derive(Debug)]
 pub(in super::super) struct Reader(Heading);
 
@@ -204,10 +207,8 @@ fn long(text: &str) -> String {
     answers.to_owned()
 }
 
-/// Answers to all of it, without their dates. Time stands still.
+/// Answers to all of it, without their dates.
 fn speak(pieces: VecDeque<Vec<u8>>) -> String {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let _timers = runtime.enter();
     let written = Arc::default();
     let script = Script { pieces, written: Arc::clone(&written) };
     let peer = "192.0.2.1:999".parse().unwrap();
@@ -215,17 +216,26 @@ fn speak(pieces: VecDeque<Vec<u8>>) -> String {
     let hot: Option<Arc<dyn Hot>> = Some(Arc::new(Reader::default()));
     let answers = Answers { peer, router: &router, hot: &hot };
     let (limits, shutdown) = (Limits::default(), CancellationToken::new());
-    let mut driven = pin!(drive(script, answers, &limits, &shutdown));
-
-    let woken = Arc::new(Woken::default());
-    let waker = Waker::from(Arc::clone(&woken));
-    while driven.as_mut().poll(&mut Context::from_waker(&waker)).is_pending()
-        && woken.0.swap(false, Ordering::Relaxed)
-    {}
+    run(pin!(drive(script, answers, &limits, &shutdown)));
 
     let written = String::from_utf8(written.lock().clone()).unwrap();
     let lines = written.split_inclusive("\r\n");
     lines.filter(|it| !it.starts_with("date: ")).collect()
+}
+
+/// Where it comes while time stands still.
+pub(super) fn run<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let _timers = runtime.enter();
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return Some(output),
+            Poll::Pending if woken.0.swap(false, Ordering::Relaxed) => {}
+            Poll::Pending => return None,
+        }
+    }
 }
 
 impl Wake for Woken {
@@ -243,7 +253,7 @@ impl Default for Reader {
 
 impl Hot for Reader {
     fn body_bytes_max(&self, method: &str, path: &str) -> Option<usize> {
-        (method == "POST" && path == "/hot").then_some(10)
+        (method == "POST" && path == "/hot").then_some(BODY_BYTES_MAX)
     }
 
     fn heading(&self) -> &Heading {

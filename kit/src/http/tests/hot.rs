@@ -93,6 +93,28 @@ async fn a_hot_answer_that_panics_ends_its_connection_only() {
 }
 
 #[tokio::test]
+async fn requests_that_have_come_are_the_last_to_be_answered() {
+    for (request, says) in [("POST /hot", "hot: "), ("GET /peer", "127.0.0.1:")] {
+        let server = start_hot(Limits::default()).await;
+        let mut client = server.connect().await;
+        ask(&mut client, request).await;
+        let request = format!("{request} HTTP/1.1\r\nhost: a\r\n\r\n");
+
+        client.write_all(request.repeat(2).as_bytes()).await.unwrap();
+        server.shutdown.cancel();
+
+        let answers = rest(&mut client).await;
+        assert!(answers.contains(says), "{answers}");
+        if says == "hot: " {
+            let (first, last) = answers.split_once(says).unwrap();
+            assert!(!first.contains("connection: close"), "{answers}");
+            assert!(last.contains("connection: close") && last.ends_with(says), "{answers}");
+        }
+        assert!(server.tasks.join().await.is_ok());
+    }
+}
+
+#[tokio::test]
 async fn hot_connections_drain() {
     let server = start_hot(Limits::default()).await;
     let mut idle = server.connect().await;
