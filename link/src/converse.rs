@@ -168,13 +168,13 @@ impl Conversation {
 
     /// Writes until the socket takes no more, or nothing is left.
     fn write(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Result<(), Gone> {
-        let mut written = 0;
-        match self.io.poll_unsent(cx, &self.node, &mut written) {
+        let unsent_bytes = self.io.unsent_bytes();
+        match self.io.poll_unsent(cx, &self.node) {
             Poll::Ready(Ok(())) if self.stage.is_over() => return self.hang_up(cx),
             Poll::Ready(Ok(())) => self.stage = Stage::Free,
             Poll::Ready(Err(_)) => return Err(Gone),
             Poll::Pending => {
-                self.wait_for_room(written > 0);
+                self.wait_for_room(self.io.unsent_bytes() < unsent_bytes);
                 return Ok(());
             }
         }
@@ -252,12 +252,7 @@ impl Conversation {
                     self.node.counts.frames.inc();
                     Input::Frame(frame)
                 }
-                Found::Ping(content) => {
-                    if !self.stage.is_over() && self.io.unsent_bytes() < PONG_BYTES_MAX {
-                        self.io.send(pong_frame(&content), &self.node);
-                    }
-                    Input::Heard
-                }
+                Found::Ping(content) => Input::Ping(content),
                 Found::Pong => Input::Heard,
                 Found::Bye => Input::End(goodbye(CloseCode::Bye)),
                 Found::TooLarge => Input::TooLarge,
@@ -265,6 +260,12 @@ impl Conversation {
             };
             self.session.handle(input, self.node.now());
             self.act();
+        }
+    }
+
+    fn pong(&mut self, content: &[u8]) {
+        if self.io.unsent_bytes() < PONG_BYTES_MAX {
+            self.io.send(pong_frame(content), &self.node);
         }
     }
 

@@ -68,23 +68,21 @@ impl Io {
         }
     }
 
-    /// Bytes that wait to be written.
+    /// Bytes that wait until the system takes them.
     pub(crate) fn unsent_bytes(&self) -> usize {
-        self.unsent.as_ref().map_or(0, |it| it.bytes)
+        self.unsent.as_ref().map_or(0, |it| it.bytes) + self.socket.unsent_bytes()
     }
 
-    /// Writes what waits. Ready when all is with the system; says how many bytes that took.
+    /// Writes what waits. Ready when all is with the system.
     pub(crate) fn poll_unsent(
         &mut self,
         cx: &mut Context<'_>,
         node: &Node,
-        written: &mut usize,
     ) -> Poll<io::Result<()>> {
         while let Some(unsent) = &mut self.unsent {
             let blocks = unsent.blocks.iter();
             let bytes = ready!(write(&mut self.socket, cx, blocks, node))?;
             node.counts.outbox_bytes.sub(signed(bytes));
-            *written += bytes;
             self.unflushed = true;
             if unsent.advance(bytes) {
                 self.unsent = None;
@@ -123,7 +121,7 @@ impl Io {
                 }
             }
         }
-        self.poll_unsent(cx, node, &mut written)
+        self.poll_unsent(cx, node)
     }
 
     /// Reads what has come, and decodes it.

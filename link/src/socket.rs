@@ -95,6 +95,15 @@ impl Socket {
         }
     }
 
+    /// Bytes that it took and still holds back, as far as it tells.
+    pub(crate) fn unsent_bytes(&self) -> usize {
+        match self {
+            Self::Lean(stream) => stream.unsent_bytes(),
+            Self::SettledLean(stream) => stream.unsent_bytes(),
+            Self::Plain(_) | Self::Tls(_) | Self::Quic(_) | Self::Settled(_) | Self::Lost => 0,
+        }
+    }
+
     /// The session ended so; where the transport has a word for it, it will say it when it closes.
     pub(crate) const fn end(&mut self, code: CloseCode) {
         match self {

@@ -36,6 +36,9 @@ pub const FLOOD_FRAMES_MAX: u32 = 200;
 /// bounds the bytes too. A comment of the longest text is one.
 pub const FRAME_BYTES: usize = 4 * 1024;
 
+/// Signs of life below frames before the login: whoever has something to say says Hello.
+pub const EARLY_SIGNS_MAX: u8 = 16;
+
 /// What a session is held to; the same for all sessions of a listener.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -104,8 +107,10 @@ pub enum Input {
     TooLarge,
     /// Bytes that are no frame at all.
     Garbage,
-    /// A sign of life below frames, such as a WebSocket ping.
+    /// A sign of life below frames that asks for nothing. It counts as a frame.
     Heard,
+    /// The same with content, to be sent back: a WebSocket ping.
+    Ping(Bytes),
     /// The credential of [`Output::Verify`] is good.
     Granted(Box<Grant>),
     /// The credential of [`Output::Verify`] is not.
@@ -121,6 +126,8 @@ pub enum Input {
 pub enum Output {
     /// Send this.
     Send(Downlink),
+    /// Answer a ping with its content.
+    Pong(Bytes),
     /// Say whether this credential is good.
     Verify(Box<Claim>),
     /// Let the session into a room, or not; the room is one that its grant allows.
@@ -160,6 +167,8 @@ pub struct Session {
     outputs: Outputs,
     phase: Phase,
     heard: Mono,
+    /// Signs of life below frames before the login.
+    early_signs: u8,
 }
 
 /// Where the conversation is. What each phase knows is apart, so that a session takes no more
@@ -208,6 +217,7 @@ impl Session {
             outputs: Outputs::default(),
             phase: Phase::Hello(Box::new(login::Greeting { started, since: now, sdks: None })),
             heard: now,
+            early_signs: 0,
         }
     }
 
@@ -227,7 +237,14 @@ impl Session {
             Input::Frame(frame) => self.frame(&frame, now),
             Input::TooLarge => self.close(CloseCode::FrameTooLarge),
             Input::Garbage => self.close(CloseCode::BadFrame),
-            Input::Heard => self.heard = now.mono,
+            Input::Heard => {
+                self.sign(now);
+            }
+            Input::Ping(content) => {
+                if self.sign(now) {
+                    self.outputs.push(Output::Pong(content));
+                }
+            }
             Input::Granted(grant) => self.granted(*grant, now),
             Input::Denied(denial) => self.denied(denial, now),
             Input::Joined(joined) => self.joined(joined, now),
@@ -314,6 +331,25 @@ impl Session {
             (Phase::Login(_), Uplink::Login(login)) => self.login(login),
             _ => self.close(CloseCode::Unexpected),
         }
+    }
+
+    /// A sign of life below frames; says whether it is within the rate. One that is not is let
+    /// fall, and a flood of them ends the session.
+    fn sign(&mut self, now: Now) -> bool {
+        self.heard = now.mono;
+        let (is_within, is_flood) = match &mut self.phase {
+            Phase::Hello(_) | Phase::Login(_) | Phase::Entering(_) => {
+                let is_flood = self.early_signs >= EARLY_SIGNS_MAX;
+                self.early_signs = self.early_signs.saturating_add(1);
+                (!is_flood, is_flood)
+            }
+            Phase::Open(open) => (open.count(1, now).is_ok(), open.is_flooded()),
+            Phase::Closed => (false, false),
+        };
+        if is_flood {
+            self.close(CloseCode::RateLimited);
+        }
+        is_within
     }
 
     /// Ends a conversation that had begun.

@@ -21,6 +21,7 @@ impl Conversation {
         while let Some(output) = self.session.poll() {
             match output {
                 Output::Send(downlink) => self.send(&downlink),
+                Output::Pong(content) => self.pong(&content),
                 Output::Verify(claim) => self.verify(&claim),
                 Output::Join(join) => self.join(&join),
                 Output::Leave(room) => self.leave(&room),

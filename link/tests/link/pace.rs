@@ -1,11 +1,16 @@
 //! How much viewers may say, before anything looks at what it is: `keep`, and the node's own bound.
 
 use auth_core::token::flag;
+use bytes::Bytes;
+use futures_util::SinkExt;
+use link_core::session::EARLY_SIGNS_MAX;
+use proto::close::CloseCode;
 use proto::control::Fact;
 use proto::frame::{Downlink, Outcome, Uplink};
 use proto::verdict::{Reason, Verdict};
+use tokio_tungstenite::tungstenite::Message;
 
-use crate::client::Client;
+use crate::client::{Client, Pipe};
 use crate::world::{APP, World, room};
 
 const COMMENTS: u64 = 400;
@@ -60,6 +65,19 @@ async fn a_node_passes_on_so_many_comments_a_second() {
     assert!(!refused.is_empty() && refused.iter().all(busy), "{refused:?}");
     assert!(world.metric("link_dropped_comments_total{reason=\"busy\"}") > 0);
     alice.lives().await;
+}
+
+#[tokio::test]
+async fn a_client_that_only_pings_is_not_waited_for() {
+    let world = World::new().await;
+    let mut client = world.connect("ws").await;
+
+    let Pipe::WebSocket(socket) = &mut client.pipe else { panic!("no WebSocket") };
+    for _ in 0..=EARLY_SIGNS_MAX {
+        socket.send(Message::Ping(Bytes::new())).await.unwrap();
+    }
+
+    assert_eq!(client.closed().await, CloseCode::RateLimited);
 }
 
 async fn keep(world: &World, keep_permille: u16) {

@@ -210,7 +210,7 @@ impl Talk {
                     return Err(format!("a text of {} bytes", text.len()));
                 }
             }
-            Output::Report(_) => {}
+            Output::Pong(_) | Output::Report(_) => {}
             Output::Close(_) => {
                 if !self.session.is_closed() || self.session.poll().is_some() {
                     return Err("a closed session goes on".to_owned());

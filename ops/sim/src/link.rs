@@ -146,7 +146,7 @@ impl Link {
                 Output::Join(join) => input = Some(Input::Joined(self.join(id, &join))),
                 Output::Leave(room) => drop(self.hub.leave(id, &room)),
                 Output::Publish(entry) => turn.network.send(Message::Uplink(entry)),
-                Output::Report(_) => {}
+                Output::Pong(_) | Output::Report(_) => {}
                 Output::Close(_) => {
                     self.write(id, turn);
                     let (viewer, conn) = (self.seats[&id].viewer, self.seats[&id].conn);

@@ -58,6 +58,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lean<S> {
     }
 }
 
+impl<S> Lean<S> {
+    /// Bytes that count as written and are not with the socket yet.
+    #[must_use]
+    pub fn unsent_bytes(&self) -> usize {
+        self.0.rest.as_ref().map_or(0, |it| it.unsent.len())
+    }
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
     /// Seals one record, which counts as written from now on, and sends it with what waits. What
     /// the socket does not take stays in `unsent`.
@@ -98,5 +106,40 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         self.is_blocked = false;
         self.tidy();
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
+    use tokio::io::{AsyncReadExt, duplex};
+
+    use super::*;
+    use crate::lean::Rest;
+    use crate::lean::keys::{Cipher, Keys};
+    use crate::lean::records::Records;
+
+    #[tokio::test]
+    async fn what_a_slow_client_takes_of_a_record_is_seen() {
+        let (mut client, socket) = duplex(100);
+        let cipher = Cipher::of(TLS13_AES_128_GCM_SHA256).unwrap();
+        let keys = |byte| Keys::new(cipher, &[byte; 32], 0).unwrap();
+        let records = Records::new(cipher, keys(1), keys(2));
+        let mut server = Lean::new(socket, records, Rest::default());
+        let cx = &mut Context::from_waker(Waker::noop());
+        assert_eq!(server.unsent_bytes(), 0);
+
+        assert!(Pin::new(&mut server).poll_write(cx, &[0; 1000]).is_ready());
+        let mut before = server.unsent_bytes();
+        assert!(before > 1000 - 100, "{before}");
+        while before > 0 {
+            client.read_exact(&mut [0; 50]).await.unwrap();
+            assert_eq!(Pin::new(&mut server).poll_flush(cx).is_ready(), before <= 50);
+
+            assert_eq!(server.unsent_bytes(), before.saturating_sub(50));
+            before = server.unsent_bytes();
+        }
     }
 }

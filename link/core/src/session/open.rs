@@ -58,6 +58,18 @@ impl Open {
         place.is_some_and(|it| it.since.replace(it.since.unwrap_or(now.mono)).is_none())
     }
 
+    /// Counts so many frames; over the rate, gives the time after which they would pass.
+    pub(super) fn count(&mut self, frames: u32, now: Now) -> Result<(), Duration> {
+        let passed = self.frames.take_many(frames, now.mono);
+        self.flood = if passed.is_ok() { 0 } else { self.flood + 1 };
+        passed
+    }
+
+    /// Whether more came over the rate, one after the other, than a session survives.
+    pub(super) const fn is_flooded(&self) -> bool {
+        self.flood > FLOOD_FRAMES_MAX
+    }
+
     fn is_in(&self, room: &RoomId) -> bool {
         self.rooms.iter().any(|it| it.room == *room && it.since.is_some())
     }
@@ -89,16 +101,14 @@ impl Session {
             return;
         };
         let count = u32::try_from(bytes.div_ceil(FRAME_BYTES)).unwrap_or(u32::MAX);
-        if let Err(wait) = open.frames.take_many(count, now.mono) {
-            open.flood += 1;
-            if open.flood > FLOOD_FRAMES_MAX {
+        if let Err(wait) = open.count(count, now) {
+            if open.is_flooded() {
                 self.close(CloseCode::RateLimited);
             } else {
                 self.too_often(uplink, wait);
             }
             return;
         }
-        open.flood = 0;
         match uplink {
             Uplink::Comment(comment) => self.comment(comment, now),
             Uplink::Like { room, count } => self.like(&room, count, now),

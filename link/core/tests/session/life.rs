@@ -1,7 +1,7 @@
 //! How long a session lives, and what ends it.
 
 use bytes::Bytes;
-use link_core::session::{Denial, Grant, Input, Output};
+use link_core::session::{Denial, EARLY_SIGNS_MAX, Grant, Input, Output};
 use proto::close::CloseCode;
 use proto::envelope::{Act, UplinkEntry};
 use proto::frame::{Close, Downlink, LoginOk, Uplink};
@@ -38,6 +38,39 @@ fn a_silent_session_is_closed_and_a_speaking_one_is_not() {
     session.tick(at(120_000));
     assert_eq!(close_code(&mut session), CloseCode::Silent);
     assert_eq!(session.deadline(), None);
+}
+
+#[test]
+fn signs_of_life_pass_at_the_rate_of_frames_and_a_flood_of_them_is_closed() {
+    let ping = |it: u8| Input::Ping(Bytes::copy_from_slice(&[it]));
+    let mut session = open();
+    for number in 0..40 {
+        session.handle(ping(number), at(1000));
+        assert_eq!(session.poll(), Some(Output::Pong(Bytes::copy_from_slice(&[number]))));
+    }
+
+    for _ in 0..100 {
+        session.handle(ping(0), at(1000));
+        session.handle(Input::Heard, at(1000));
+    }
+    assert_eq!(session.poll(), None, "over the rate");
+    assert!(session.is_open());
+
+    session.handle(Input::Heard, at(1000));
+    assert_eq!(close_code(&mut session), CloseCode::RateLimited);
+}
+
+#[test]
+fn before_the_login_few_signs_of_life_are_borne() {
+    let mut session = session();
+    for _ in 0..EARLY_SIGNS_MAX {
+        session.handle(Input::Ping(Bytes::new()), at(1));
+        assert_eq!(session.poll(), Some(Output::Pong(Bytes::new())));
+    }
+
+    session.handle(Input::Ping(Bytes::new()), at(1));
+
+    assert_eq!(close_code(&mut session), CloseCode::RateLimited);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use bus::memory::Limits;
 use proto::close::CloseCode;
 use proto::frame::{Credential, Downlink, Join, Login, Path as RoomPath, Uplink};
 use serde_json::{Value, json};
@@ -18,7 +19,8 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/link/conformanc
 
 #[tokio::test]
 async fn another_client_is_served_in_pieces_between_pings_and_says_goodbye() {
-    let world = World::new().await;
+    // The longest messages count as many, and pongs as one each.
+    let world = World::with(Limits::default(), |config| config.frames_burst = 100).await;
 
     let said = talk(&world, "whole", &["ping", "message", "pieces", "sizes", "close"]).await;
 

@@ -227,7 +227,7 @@ impl Subject {
                 Output::Join(join) => self.enter(id, join, now, &mut seen),
                 Output::Leave(room) => self.leave(id, &room, &mut seen),
                 Output::Publish(entry) => seen.push(Seen::Published(entry)),
-                Output::Report(_) => {}
+                Output::Pong(_) | Output::Report(_) => {}
                 Output::Close(code) => {
                     seen.push(Seen::Closed(code));
                     self.depart(id, &mut seen);
