@@ -114,10 +114,7 @@ impl Answerer {
     pub fn answer(&self, question: &Question<'_>, answer: &mut Vec<u8>) -> Result<(), Refusal> {
         match Ask::read(question.body) {
             Ok(ask) => self.answer_read(&ask, question, answer),
-            Err(refusal) => {
-                self.admission.count(question.from)?;
-                Err(refusal)
-            }
+            Err(refusal) => Err(self.admission.unread(question.from, refusal)),
         }
     }
 

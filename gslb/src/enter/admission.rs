@@ -91,8 +91,13 @@ impl Admission {
         Ok(Admitted { address, business: Some(business) })
     }
 
+    /// What a question is told that is refused unread: it counts as any other does.
+    pub(super) fn unread(&self, address: IpAddr, refusal: Refusal) -> Refusal {
+        self.count(address).err().unwrap_or(refusal)
+    }
+
     /// Counts a question of this address, if there are not too many.
-    pub(super) fn count(&self, address: IpAddr) -> Result<(), Refusal> {
+    fn count(&self, address: IpAddr) -> Result<(), Refusal> {
         self.rate.check(address).map_err(|exceeded| match exceeded {
             Exceeded::Address { retry_after_ms } => Refusal::RateLimited { retry_after_ms },
             Exceeded::All => Refusal::Busy { retry_after_ms: self.returns.next_ms() },

@@ -65,12 +65,14 @@ impl Hot for Answerer {
         answer: &mut Vec<u8>,
     ) -> Result<(), Box<Response<Vec<u8>>>> {
         let Asked { fields, body, peer } = *asked;
-        let answered = body.map_err(Refusal::from).and_then(|body| {
-            let hops = fields.all(FORWARDED_FOR);
-            let from = peer::address(peer, hops, self.config.trusted_hops);
-            let api_key = fields.first(AUTHORIZATION.as_str()).and_then(bearer_in);
-            Self::answer(self, &Question { body, from, api_key }, answer)
-        });
+        let from = peer::address(peer, fields.all(FORWARDED_FOR), self.config.trusted_hops);
+        let answered = match body {
+            Ok(body) => {
+                let api_key = fields.first(AUTHORIZATION.as_str()).and_then(bearer_in);
+                Self::answer(self, &Question { body, from, api_key }, answer)
+            }
+            Err(unread) => Err(self.admission.unread(from, unread.into())),
+        };
         answered.map_err(|refusal| {
             self.counts.refused(&refusal);
             Box::new(to_anyone(refusal.problem(self.clock.wall()).into_bytes()))
@@ -99,19 +101,20 @@ async fn ask_for_many(
     headers: HeaderMap,
     body: Body,
 ) -> Response {
+    let from = client(peer, &headers, &enter);
+    let refuse = |refusal| enter.refuse(&enter.admission.unread(from, refusal));
     // Before the body: nobody else may have so much of it kept.
     let business = match enter.business(bearer(&headers)) {
         Ok(business) => business,
-        Err(refusal) => return enter.refuse(&refusal),
+        Err(refusal) => return refuse(refusal),
     };
     let Ok(body) = axum::body::to_bytes(body, enter.batch_bytes_max()).await else {
-        return enter.refuse(&Refusal::TooLarge);
+        return refuse(Refusal::TooLarge);
     };
-    let from = client(peer, &headers, &enter);
     let mut answer = Vec::new();
     match enter.answer_all(&body, from, business, &mut answer) {
         Ok(()) => answered(JSON, answer),
-        Err(refusal) => enter.refuse(&refusal),
+        Err(refusal) => refuse(refusal),
     }
 }
 
@@ -122,12 +125,18 @@ async fn ask_plainly(
     query: Result<Query<plain::Query>, QueryRejection>,
 ) -> Response {
     let mut answer = Vec::with_capacity(ANSWER_BYTES);
-    let asked = query.map_err(|_| Refusal::Malformed).and_then(|Query(query)| {
-        let ask = query.ask(bearer(&headers))?;
-        let from = client(peer, &headers, &enter);
-        let admitted = enter.admission.admit(from, None, None)?;
-        enter.answer_in(Form::Text, &ask, admitted, &mut answer)
-    });
+    let from = client(peer, &headers, &enter);
+    let ask = match &query {
+        Ok(Query(query)) => query.ask(bearer(&headers)),
+        Err(_) => Err(Refusal::Malformed),
+    };
+    let asked = match ask {
+        Ok(ask) => {
+            let admitted = enter.admission.admit(from, None, None);
+            admitted.and_then(|it| enter.answer_in(Form::Text, &ask, it, &mut answer))
+        }
+        Err(refusal) => Err(enter.admission.unread(from, refusal)),
+    };
     match asked {
         Ok(()) => answered(TEXT, answer),
         Err(refusal) => {

@@ -6,7 +6,7 @@ use proto::enter::{EnterRequest, EnterResponse, Problem};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::world::{World, check, ticket, ticket_with};
+use crate::world::{APP, World, api_key, check, ticket, ticket_with};
 
 /// Questions of each kind.
 const QUESTIONS: u32 = 3_000;
@@ -74,6 +74,38 @@ async fn a_flood_from_one_address_costs_no_look_at_its_tickets() {
     assert!(limited > QUESTIONS / 2, "{limited}");
     let looked = world.count(r#"gslb_refusals_total{reason="ticket_wrong_signature"}"#);
     assert_eq!(looked + u64::from(limited), u64::from(QUESTIONS));
+}
+
+#[tokio::test]
+async fn whoever_asks_what_cannot_be_read_is_told_to_wait_as_well() {
+    let world = World::start_with(|config| {
+        (config.rate.per_s, config.rate.burst) = (1, 10);
+        config.trusted_hops = 1;
+    })
+    .await;
+    let get = |query: &str| world.client.get(world.url(&format!("/v1/enter.txt{query}")));
+    let batch = || world.client.post(world.url("/v1/enter:batch"));
+    let unread = [
+        (get("?colour=1"), 400),
+        (get("?transports=smoke"), 400),
+        (world.post(b"{".to_vec()), 400),
+        (world.post(vec![b' '; 8 * 1024 + 1]), 413),
+        (batch(), 403),
+        (batch().bearer_auth("guess"), 401),
+        (batch().bearer_auth(api_key(APP)).body("{"), 400),
+    ];
+
+    for (at, (request, status)) in unread.into_iter().enumerate() {
+        let request = request.header("x-forwarded-for", format!("203.0.113.{at}"));
+        let mut statuses = Vec::new();
+        for _ in 0..50 {
+            let response = request.try_clone().unwrap().send().await.unwrap();
+            statuses.push(response.status().as_u16());
+        }
+
+        assert_eq!(statuses[0], status);
+        assert!(statuses.contains(&429), "{at}: {statuses:?}");
+    }
 }
 
 #[tokio::test]
