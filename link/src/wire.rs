@@ -74,6 +74,10 @@ impl Decoder {
             pending.extend_from_slice(bytes);
             let passed = self.pass(&pending, found);
             pending.drain(..passed);
+            if passed > 0 {
+                // What is left may be a byte, in the room of a whole read.
+                pending.shrink_to_fit();
+            }
             pending
         };
         if !rest.is_empty() {
@@ -128,6 +132,21 @@ mod tests {
     const FRAME_BYTES_MAX: usize = 64;
     /// The longest WebSocket header from a client, and a control frame's content.
     const AROUND_BYTES_MAX: usize = 14 + 125;
+
+    #[test]
+    fn a_byte_that_waits_takes_no_more_than_it_needs() {
+        let mut decoder = Decoder::new(Framing::Stream, 64);
+        let mut found = Vec::new();
+        let frames = [0, 0, 0, 1, 7].repeat(3000);
+        let (first, rest) = frames.split_at(1);
+
+        decoder.feed(first, &mut found);
+        decoder.feed(&[rest, first].concat(), &mut found);
+
+        assert_eq!(found.len(), 3000);
+        let capacity = decoder.partial.map(|it| it.pending.capacity());
+        assert!(capacity.is_some_and(|it| it < 64), "{capacity:?}");
+    }
 
     proptest! {
         #[test]
