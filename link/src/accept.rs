@@ -226,12 +226,8 @@ async fn serve_tcp(
 
 impl Entrance {
     fn admit(&self, origin: Origin) -> Option<Presence> {
-        if !self.gate.admit_any() {
-            self.node.counts.turned_away("node");
-            return None;
-        }
-        if !self.gate.admit(origin) {
-            self.node.counts.turned_away("address");
+        if let Err(why) = self.gate.knock(origin) {
+            self.node.counts.turned_away(why);
             return None;
         }
         let site = origin.site();

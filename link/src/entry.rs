@@ -38,18 +38,11 @@ impl Node {
     ///
     /// What it says of itself is believed for that: whoever lies is found out later.
     pub(crate) fn look(&self, claim: &Claim) -> Result<(), Shut> {
-        let now = self.clock.mono();
-        let looked = {
-            let mut turnstile = self.turnstile.lock();
-            let looks = claim.rooms.iter().map(|it| turnstile.look(it, now));
-            looks.reduce(|one, other| one.or_else(|wait| other.map_err(|it| it.min(wait))))
-        };
-        match looked {
-            Some(Err(wait)) if !goes_first(stated_role(&claim.login.credential)) => {
-                Err(Shut { wait, ..Shut::named(CloseCode::RateLimited, "room_limited") })
-            }
-            Some(_) | None => Ok(()),
+        if may_go_first(&claim.login.credential) {
+            return Ok(());
         }
+        let looked = self.turnstile.lock().look(&claim.rooms, self.clock.mono());
+        looked.map_err(|wait| not_passed(Refusal::Room { wait }))
     }
 
     /// Lets a session into a room, or says why not.
@@ -157,13 +150,14 @@ const fn goes_first(role: Role) -> bool {
     matches!(role, Role::Host | Role::Moderator)
 }
 
-/// What a token says its bearer is. Resume tickets are sealed.
-fn stated_role(credential: &Credential) -> Role {
+/// Whether a token says that its bearer goes first. A resume ticket does not say before it is
+/// opened, which is cheap.
+fn may_go_first(credential: &Credential) -> bool {
     match credential {
         Credential::Token(text) => {
-            Unverified::read(text).map_or(Role::Viewer, |it| it.claims.role())
+            Unverified::read(text).is_ok_and(|it| goes_first(it.claims.role()))
         }
-        Credential::ResumeTicket(_) => Role::Viewer,
+        Credential::ResumeTicket(_) => true,
     }
 }
 

@@ -4,11 +4,13 @@
 //! ([`Turnstile::hear`]). From that follows its own rate: its share of what is wanted, where more is
 //! wanted than may pass; what it needs and its part of what is free, where less is. What passed is
 //! taken from one bucket that all nodes share, and what that did not have is owed
-//! ([`Turnstile::owe`]): the node lets so many fewer in. A node that hears nothing keeps to the
-//! limit divided by the nodes it knows of.
+//! ([`Turnstile::owe`]): the node lets so many fewer in. A node that hears nothing, or of fewer
+//! nodes than there are, keeps to the limit divided by the nodes it knows of.
 //!
 //! Who is refused is given a time of their own, so that the refused come back at the rate at which
 //! they can come in.
+
+mod turns;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,6 +19,7 @@ use proto::id::RoomId;
 use proto::time::{Mono, millis};
 
 use crate::bucket::{Bucket, Rate};
+use turns::Turns;
 
 /// How often a node tells and hears.
 pub const TURN: Duration = Duration::from_millis(100);
@@ -24,15 +27,21 @@ pub const TURN: Duration = Duration::from_millis(100);
 pub const HEARD_MAX: Duration = Duration::from_secs(1);
 /// Nobody is told to wait longer.
 pub const WAIT_MAX: Duration = Duration::from_secs(30);
+/// Logins that nobody has checked get turns of their own so far ahead, and no farther: forged ones,
+/// which never come back, keep nobody away for longer.
+const UNCHECKED_WAIT_MAX: Duration = Duration::from_secs(10);
 /// A room that nobody asked for is forgotten: its tallies are told, and its tokens are full again.
 const QUIET_MAX: Duration = Duration::from_secs(2);
 
 /// Times the limit that a node may say it needs.
 const WANTED_MAX: u32 = 4;
+/// Times the limit that logins which nobody has checked may add to that.
+const UNCHECKED_WANTED_MAX: u32 = 2;
 
 /// One join in the unit of levels: a rate in thousandths a second is so many a millisecond.
 const JOIN: i64 = 1_000_000;
 const MICROS_PER_MS: u64 = 1_000;
+const MICROS_PER_S: u64 = 1_000_000;
 
 /// What is held to.
 #[derive(Clone, Copy, Debug)]
@@ -89,6 +98,7 @@ pub enum Refusal {
 pub struct Turnstile {
     limits: Limits,
     node: Bucket,
+    node_turns: Turns,
     rooms: BTreeMap<RoomId, Room>,
     /// Nodes that the last answer told of.
     nodes: u32,
@@ -106,12 +116,13 @@ struct Room {
     wanted_per_s: Option<u32>,
     /// Joins that were wanted since then.
     asked: u32,
+    /// Logins that only looked, and were refused, since then.
+    looked: u32,
     passed: u32,
     told: Mono,
     /// When somebody last asked.
     used: Mono,
-    /// Up to when, in microseconds, the refused have a time of their own.
-    returns_micros: u64,
+    turns: Turns,
 }
 
 impl Turnstile {
@@ -119,20 +130,38 @@ impl Turnstile {
     #[must_use]
     pub const fn new(limits: Limits) -> Self {
         let node = Bucket::new(limits.node);
-        Self { limits, node, rooms: BTreeMap::new(), nodes: 0, heard: None }
+        let node_turns = Turns::NONE;
+        Self { limits, node, node_turns, rooms: BTreeMap::new(), nodes: 0, heard: None }
     }
 
-    /// Refuses a join that could not pass anyway. One that is not refused still has to
-    /// [`Turnstile::pass`], when it is known to be honest.
+    /// Refuses a login that could pass into none of its rooms, before anybody has checked it. One
+    /// that is not refused still has to [`Turnstile::pass`], when it is known to be honest.
+    ///
+    /// It is refused in the room where its turn comes first. It may be forged: those that only look
+    /// count as wanted up to a bound, and get turns for a short time ahead.
     ///
     /// # Errors
     /// When it is of use to come back.
-    pub fn look(&mut self, room: &RoomId, now: Mono) -> Result<(), Duration> {
+    pub fn look(&mut self, rooms: &[RoomId], now: Mono) -> Result<(), Duration> {
         let base_milli = self.base_milli(now);
-        let Some(room) = self.rooms.get_mut(room) else {
+        let mut soonest: Option<(Duration, &RoomId)> = None;
+        for id in rooms {
+            let Some(room) = self.rooms.get_mut(id) else {
+                return Ok(());
+            };
+            if room.is_free(base_milli, now) {
+                return Ok(());
+            }
+            let wait = room.wait(base_milli, now);
+            if soonest.as_ref().is_none_or(|it| wait < it.0) {
+                soonest = Some((wait, id));
+            }
+        }
+        let Some(room) = soonest.and_then(|(_, id)| self.rooms.get_mut(id)) else {
             return Ok(());
         };
-        if room.is_free(base_milli, now) { Ok(()) } else { Err(room.refuse(base_milli, now)) }
+        room.looked = room.looked.saturating_add(1);
+        Err(room.give_turn(base_milli, UNCHECKED_WAIT_MAX, now))
     }
 
     /// Lets a join pass, or says when it may.
@@ -145,11 +174,16 @@ impl Turnstile {
         if self.is_counted(room) {
             let room = self.rooms.entry(room.clone()).or_insert_with(|| Room::new(base_milli, now));
             if !room.is_free(base_milli, now) {
-                return Err(Refusal::Room { wait: room.refuse(base_milli, now) });
+                room.ask(now);
+                return Err(Refusal::Room { wait: room.give_turn(base_milli, WAIT_MAX, now) });
             }
             counted = Some(room);
         }
-        self.node.take(now).map_err(|wait| Refusal::Node { wait })?;
+        if let Err(wait) = self.node.take(now) {
+            let each_micros = MICROS_PER_S.div_ceil(self.limits.node.per_s.max(1).into());
+            let wait = self.node_turns.give(micros(wait), each_micros, WAIT_MAX, now);
+            return Err(Refusal::Node { wait });
+        }
         if let Some(room) = counted {
             room.level -= JOIN;
             room.ask(now);
@@ -174,11 +208,13 @@ impl Turnstile {
     pub fn hear(&mut self, nodes: u32, rooms: &[(RoomId, Seen)], now: Mono) {
         let base_milli = self.base_milli(now);
         (self.nodes, self.heard) = (nodes, Some(now));
+        // Others are there that this centre has not heard of: what it saw is not all.
+        let are_all = nodes >= self.limits.nodes_min;
         let (limit_milli, nodes) = (self.limit_milli(), u64::from(self.nodes()));
         for (id, seen) in rooms {
             if let Some(room) = self.rooms.get_mut(id) {
                 room.fill(base_milli, now);
-                room.rate_milli = Some(share_milli(*seen, limit_milli, nodes));
+                room.rate_milli = are_all.then(|| share_milli(*seen, limit_milli, nodes));
             }
         }
     }
@@ -229,10 +265,11 @@ impl Room {
             rate_milli: None,
             wanted_per_s: None,
             asked: 0,
+            looked: 0,
             passed: 0,
             told: now,
             used: now,
-            returns_micros: 0,
+            turns: Turns::NONE,
         }
     }
 
@@ -243,10 +280,14 @@ impl Room {
     /// What is wanted a second, one half of it from before.
     fn measure(&mut self, limit_per_s: u32, now: Mono) -> u32 {
         let turn_ms = millis(now.since(self.told).max(TURN));
-        let asked_per_s = u64::from(std::mem::take(&mut self.asked)) * 1000 / turn_ms;
-        // A flood of logins at one node must not take everything from the others.
-        let wanted_max = limit_per_s.saturating_mul(WANTED_MAX);
-        let latest = u32::try_from(asked_per_s).unwrap_or(u32::MAX).min(wanted_max);
+        let a_second =
+            |count: u32| u32::try_from(u64::from(count) * 1000 / turn_ms).unwrap_or(u32::MAX);
+        let asked_per_s = a_second(std::mem::take(&mut self.asked));
+        let looked_per_s = a_second(std::mem::take(&mut self.looked));
+        // A flood of logins at one node must not take everything from the others; one of forged
+        // logins still less.
+        let latest = asked_per_s.saturating_add(looked_per_s.min(limit_per_s.saturating_mul(UNCHECKED_WANTED_MAX)));
+        let latest = latest.min(limit_per_s.saturating_mul(WANTED_MAX));
         let wanted_per_s = self.wanted_per_s.map_or(latest, |it| it.midpoint(latest));
         (self.wanted_per_s, self.told) = (Some(wanted_per_s), now);
         wanted_per_s
@@ -269,25 +310,30 @@ impl Room {
         self.used = now;
     }
 
-    /// Counts a refused join; gives the time after which it is the turn of this one.
-    fn refuse(&mut self, base_milli: u64, now: Mono) -> Duration {
-        self.ask(now);
-        let rate_milli = self.rate(base_milli);
-        let now_micros = now.0.saturating_mul(MICROS_PER_MS);
-        let micros = |level: i64| {
-            level.max(0).unsigned_abs().saturating_mul(MICROS_PER_MS).div_ceil(rate_milli)
-        };
-        let free_micros = now_micros.saturating_add(micros(JOIN - self.level));
-        let turn_micros = self.returns_micros.max(free_micros);
-        // Whole milliseconds, and at least one: 0 means never.
-        let wait_ms = (turn_micros - now_micros).div_ceil(MICROS_PER_MS).max(1);
-        let wait = Duration::from_millis(wait_ms);
-        if wait >= WAIT_MAX {
-            return WAIT_MAX;
-        }
-        self.returns_micros = turn_micros.saturating_add(micros(JOIN));
-        wait
+    /// The time after which it would be the turn of one more.
+    fn wait(&self, base_milli: u64, now: Mono) -> Duration {
+        self.turns.wait(self.free_micros(base_milli), now)
     }
+
+    /// Refuses a join; gives the time after which it is the turn of this one.
+    fn give_turn(&mut self, base_milli: u64, reach: Duration, now: Mono) -> Duration {
+        let each_micros = micros_of(JOIN, self.rate(base_milli));
+        self.turns.give(self.free_micros(base_milli), each_micros, reach, now)
+    }
+
+    /// How long until one may pass.
+    fn free_micros(&self, base_milli: u64) -> u64 {
+        micros_of(JOIN - self.level, self.rate(base_milli))
+    }
+}
+
+/// In how many microseconds so much comes together at a rate.
+fn micros_of(level: i64, rate_milli: u64) -> u64 {
+    level.max(0).unsigned_abs().saturating_mul(MICROS_PER_MS).div_ceil(rate_milli)
+}
+
+fn micros(time: Duration) -> u64 {
+    millis(time).saturating_mul(MICROS_PER_MS)
 }
 
 /// The rate that follows for one of the nodes from what all say.
@@ -314,82 +360,4 @@ fn depth(rate_milli: u64) -> i64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LIMITS: Limits = Limits {
-        room_per_s: 100,
-        node: Rate { burst: 1000, per_s: 1000 },
-        nodes_min: 1,
-        rooms_max: 2,
-    };
-
-    #[test]
-    fn the_refused_get_one_turn_each() {
-        let mut turnstile = Turnstile::new(LIMITS);
-        while turnstile.pass(&room("r"), Mono(0)).is_ok() {}
-
-        let turns: Vec<_> = (0..3).map(|_| turnstile.look(&room("r"), Mono(0))).collect();
-
-        assert_eq!(turns, [20, 30, 40].map(|it| Err(Duration::from_millis(it))));
-        assert_eq!(turnstile.look(&room("r"), Mono(20)), Ok(()));
-    }
-
-    #[test]
-    fn what_is_owed_is_paid_within_a_second_of_the_nodes_own_rate() {
-        let mut turnstile = Turnstile::new(LIMITS);
-        turnstile.pass(&room("r"), Mono(0)).unwrap();
-
-        turnstile.owe(&room("r"), 1_000_000, Mono(0));
-
-        assert!(turnstile.pass(&room("r"), Mono(1_000)).is_err());
-        assert_eq!(turnstile.pass(&room("r"), Mono(1_010)), Ok(()));
-    }
-
-    #[test]
-    fn what_was_heard_is_forgotten_when_it_is_old_and_the_nodes_are_not() {
-        let mut turnstile = Turnstile::new(LIMITS);
-        turnstile.pass(&room("r"), Mono(0)).unwrap();
-        let seen = Seen { wanted_per_s: 50, own_per_s: 0, passed: 0 };
-        turnstile.hear(10, &[(room("r"), seen)], Mono(0));
-
-        let free = |turnstile: &mut Turnstile, from: u64| {
-            (0..100).filter(|it| turnstile.pass(&room("r"), Mono(from + it * 10)).is_ok()).count()
-        };
-
-        assert_eq!(free(&mut turnstile, 0), 5, "a tenth of what is free");
-        assert_eq!(free(&mut turnstile, 10_000), 10, "a tenth of the limit");
-        assert_eq!(turnstile.nodes(), 10);
-    }
-
-    #[test]
-    fn a_node_takes_so_many_whichever_room_they_want() {
-        let node = Rate { burst: 3, per_s: 10 };
-        let mut turnstile = Turnstile::new(Limits { node, room_per_s: 0, ..LIMITS });
-
-        let passed: Vec<_> =
-            ["a", "b", "c", "d"].map(|it| turnstile.pass(&room(it), Mono(0))).into();
-
-        let wait = Duration::from_millis(100);
-        assert_eq!(passed, [Ok(()), Ok(()), Ok(()), Err(Refusal::Node { wait })]);
-        assert_eq!(turnstile.tell(Mono(0)), [], "rooms without a limit are not told");
-    }
-
-    #[test]
-    fn quiet_rooms_give_way_and_are_bounded() {
-        let mut turnstile = Turnstile::new(LIMITS);
-        for name in ["a", "b", "c"] {
-            turnstile.pass(&room(name), Mono(0)).unwrap();
-        }
-
-        let rooms = |tallies: Vec<Tally>| tallies.into_iter().map(|it| it.room).collect::<Vec<_>>();
-        assert_eq!(rooms(turnstile.tell(Mono(100))), [room("a"), room("b")]);
-        assert_eq!(rooms(turnstile.tell(Mono(2_000))), []);
-        turnstile.pass(&room("c"), Mono(2_000)).unwrap();
-        assert_eq!(rooms(turnstile.tell(Mono(2_100))), [room("c")]);
-    }
-
-    fn room(name: &str) -> RoomId {
-        RoomId::parse(name).unwrap()
-    }
-}
+mod tests;

@@ -66,12 +66,17 @@ impl Gate {
         self
     }
 
-    /// Whether a connection from anywhere may go on.
-    pub(super) fn admit_any(&self) -> bool {
-        self.all.as_ref().is_none_or(|it| it.check().is_ok())
+    /// Whether a connection from here may go on; if not, why. Those that an address has too many
+    /// of take nothing from what all have together.
+    pub(super) fn knock(&self, origin: Origin) -> Result<(), &'static str> {
+        if !self.admit(origin) {
+            return Err("address");
+        }
+        let may_more = self.all.as_ref().is_none_or(|it| it.check().is_ok());
+        may_more.then_some(()).ok_or("node")
     }
 
-    /// Whether a connection from here may go on.
+    /// Whether an address has not too many of them.
     pub(super) fn admit(&self, origin: Origin) -> bool {
         let Some(limiter) = &self.limiter else {
             return true;
@@ -125,11 +130,22 @@ mod tests {
     #[test]
     fn all_addresses_together_knock_so_often_and_loopback_too() {
         let gate = Gate::new(0, 0, 10, &Clock::system()).taking(3, &Clock::system());
+        let open = Gate::new(0, 0, 10, &Clock::system());
+        let knock = |gate: &Gate| gate.knock(peer("127.0.0.1"));
 
-        assert_eq!([(); 4].map(|()| gate.admit_any()), [true, true, true, false]);
-        assert!(gate.admit(peer("127.0.0.1")), "it is another question");
-        let open = Gate::new(1, 1, 10, &Clock::system());
-        assert!((0..1000).all(|_| open.admit_any()));
+        assert_eq!([(); 4].map(|()| knock(&gate)), [Ok(()), Ok(()), Ok(()), Err("node")]);
+        assert!((0..1000).all(|_| knock(&open).is_ok()));
+    }
+
+    #[test]
+    fn one_address_does_not_take_what_all_have_together() {
+        let gate = Gate::new(1, 2, 10, &Clock::system()).taking(3, &Clock::system());
+
+        let of_one = [(); 10].map(|()| gate.knock(peer("192.0.2.1")));
+
+        assert_eq!(of_one[..3], [Ok(()), Ok(()), Err("address")]);
+        assert_eq!(gate.knock(peer("192.0.2.2")), Ok(()));
+        assert_eq!(gate.knock(peer("192.0.2.3")), Err("node"));
     }
 
     #[test]

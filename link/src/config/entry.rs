@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields, rename_all = "snake_case")]
 pub struct Entry {
     /// Connections a second that this node takes from all addresses, and at once; beyond, they are
-    /// closed before anything is read. 0 sets no limit. Taking and closing one costs about 20 µs:
+    /// closed before anything is read. What an address has too many of by
+    /// `address_handshakes_per_s` is not counted. 0 sets no limit. Taking and closing one costs about 20 µs:
     /// a little over what `handshakes_per_s_max` promises protects the sessions that are here.
     pub connections_per_s: u32,
     /// Joins a second into one room, over all link nodes; 0 sets no limit. Nodes tell each other
@@ -25,7 +26,7 @@ pub struct Entry {
     /// but not further sessions of those who are here. 0 sets no limit.
     pub room_people_max: u32,
     /// Link nodes that share a room's limit, at least. It counts while this node has not heard from
-    /// the others: its part is then the limit divided by the nodes it knows of.
+    /// so many: its part is then the limit divided by the nodes it knows of, these at least.
     pub nodes_min: u32,
 }
 

@@ -145,7 +145,7 @@ impl World {
 
     fn arrive(&mut self, crowd: &Crowd, now: u64) -> u32 {
         for _ in 0..self.so_many(crowd.forged_at_first) {
-            self.nodes[0].look(&room(), Mono(now)).ok();
+            self.nodes[0].look(&[room()], Mono(now)).ok();
         }
         let mut coming = Vec::new();
         if now < crowd.until_ms {
@@ -165,7 +165,7 @@ impl World {
     /// What a link does with a login.
     fn try_one(&mut self, node: usize, crowd: &Crowd, now: u64) -> u32 {
         let (turnstile, room) = (&mut self.nodes[node], room());
-        let looked = turnstile.look(&room, Mono(now));
+        let looked = turnstile.look(std::slice::from_ref(&room), Mono(now));
         let passed = looked.and_then(|()| {
             turnstile.pass(&room, Mono(now)).map_err(|it| match it {
                 Refusal::Room { wait } | Refusal::Node { wait } => wait,
