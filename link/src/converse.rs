@@ -127,6 +127,10 @@ impl Conversation {
         conversation
     }
 
+    pub(crate) fn has_logged_in(&self) -> bool {
+        self.presence.since().is_none()
+    }
+
     /// Does what there is to do. Whoever polls with the same waker later goes on where this ended.
     pub(crate) fn turn(
         &mut self,

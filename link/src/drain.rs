@@ -77,8 +77,8 @@ pub(crate) async fn announce(node: &Node) {
     node.clock.sleep(ms(node.config.report_ms_min) * 2).await;
 }
 
-/// Tells so many sessions to end, or all, evenly spread over `window_ms`. Who is not told where to
-/// go comes back at a time of its own within as much again.
+/// Tells so many of the logged-in sessions to end, or all connections, evenly spread over
+/// `window_ms`. Who is not told where to go comes back at a time of its own within as much again.
 pub(crate) async fn close(
     node: &Arc<Node>,
     farewell: Farewell,
@@ -87,7 +87,11 @@ pub(crate) async fn close(
 ) {
     // Oldest first, on which moves rest: a node that is told twice to move a part tells the same.
     let mut lines = node.lines.all();
-    lines.truncate(sessions.map_or(usize::MAX, |it| it as usize));
+    if let Some(sessions) = sessions {
+        // Whoever counted them saw only these.
+        lines.retain(|it| it.has_logged_in());
+        lines.truncate(sessions as usize);
+    }
     tracing::info!(sessions = lines.len(), code = farewell.code(), "sessions are told to end");
     let steps = u128::from(window_ms) / STEP.as_millis() + 1;
     let group = lines.len().div_ceil(usize::try_from(steps).unwrap_or(usize::MAX)).max(1);

@@ -121,6 +121,11 @@ impl Line {
         self.ring();
     }
 
+    /// Whether its login is done, until the connection is over.
+    pub(crate) fn has_logged_in(&self) -> bool {
+        matches!(&*self.talk.lock(), Talk::On(conversation) if conversation.has_logged_in())
+    }
+
     /// Leaves a mail and rings.
     pub(crate) fn put(self: &Arc<Self>, mail: Mail) {
         {

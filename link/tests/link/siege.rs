@@ -189,6 +189,22 @@ async fn sessions_that_move_are_told_where_to_by_turns_and_only_once() {
     later.lives().await;
 }
 
+#[tokio::test]
+async fn connections_before_their_login_are_no_part_of_those_that_move() {
+    let world = World::new().await;
+    world.until("nobody is here", || world.metric("link_sessions") == 0).await;
+    world.until("none is held", || world.metric("link_handshakes") == 0).await;
+    let _held = TcpStream::connect(world.address("tcp").authority()).await.unwrap();
+    world.until("one is held", || world.metric("link_handshakes") == 1).await;
+    let mut viewer = world.enter("tcp", "a", "r").await;
+    let (addresses, at) = (Vec::new(), world.clock.wall());
+
+    world.tell(Fact::Move { node: NODE, sessions: Some(1), window_ms: 0, addresses, at }).await;
+
+    assert_eq!(closed(&mut viewer).await.code, CloseCode::Moved);
+    assert_eq!(world.metric("link_handshakes"), 1);
+}
+
 async fn closed(client: &mut Client) -> Close {
     loop {
         if let Downlink::Close(close) = client.receive().await {
