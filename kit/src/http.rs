@@ -42,9 +42,10 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "snake_case")]
 pub struct Limits {
-    /// Connections at a time; more are closed at once. One costs about 20 KiB, with TLS 30 KiB. At
-    /// worst, one of HTTP/2 costs 0.5 MiB: 16 requests with heads of 16 KiB, 128 KiB of bodies
-    /// that nobody reads yet, and what is sent. Bodies that are read come on top, up to
+    /// Connections at a time; more are closed at once. One costs about 20 KiB, with TLS 30 KiB. One of
+    /// HTTP/1.1 that asks without reading costs up to 64 KiB, and TLS keeps up to 64 KiB of answers
+    /// besides. At worst, one of HTTP/2 costs 0.5 MiB: 16 requests with heads of 16 KiB, 128 KiB of
+    /// bodies that nobody reads yet, and what is sent. Bodies that are read come on top, up to
     /// `body_bytes_max` each. 10,000 such connections take 5 GiB: lower it where that is not there.
     pub connections_max: u32,
     /// Time for a TLS handshake, in milliseconds; before it for a PROXY header, where there are
