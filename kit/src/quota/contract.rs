@@ -14,6 +14,7 @@ pub(super) async fn check(quota: &dyn Quota, now: Wall) {
     nodes_learn_what_all_of_them_saw(quota, now).await;
     what_passed_counts_for_a_second_and_the_last_wish_as_long(quota, now).await;
     silent_nodes_are_not_counted(quota, Wall(now.0 + 100_000)).await;
+    nodes_whose_clocks_differ_share_all_the_same(quota, Wall(now.0 + 200_000)).await;
 }
 
 async fn nodes_learn_what_all_of_them_saw(quota: &dyn Quota, now: Wall) {
@@ -54,6 +55,27 @@ async fn silent_nodes_are_not_counted(quota: &dyn Quota, now: Wall) {
     }
 
     assert_eq!(nodes, [1, 2, 2, 1, 2]);
+}
+
+async fn nodes_whose_clocks_differ_share_all_the_same(quota: &dyn Quota, now: Wall) {
+    let ask = || Ask { key: "skew".into(), wanted: 100, rate_per_s: 10, burst: 100 };
+    let told = || vec![Use { key: "skew".into(), wanted_per_s: 5, passed: 1 }];
+    let ahead_ms = 5_000;
+
+    let (mut granted, mut seen) = (0, Vec::new());
+    for turn in 0..10 {
+        let slow = Wall(now.0 + turn * 100);
+        for (node, now) in [(1, slow), (2, Wall(slow.0 + ahead_ms))] {
+            granted += one(quota, ask(), now).await.granted;
+            let shared = quota.share(NodeId(node), told(), now).await.unwrap();
+            seen.push((shared.nodes, shared.seen[0].wanted_per_s, shared.seen[0].passed));
+        }
+    }
+
+    // From the second turn on. The bucket was full, and filled once for the difference.
+    assert!(seen[2..].iter().all(|it| (it.0, it.1) == (2, 10)), "{seen:?}");
+    assert_eq!(seen.last().map(|it| it.2), Some(19), "the first node's first was long ago");
+    assert_eq!(granted, 100 + 50 + 9);
 }
 
 async fn a_bucket_starts_full_and_refills(quota: &dyn Quota, now: Wall) {

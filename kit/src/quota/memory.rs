@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
@@ -12,15 +13,22 @@ use proto::time::{Wall, millis};
 use super::window::{Window, is_recent};
 use super::{Ask, Away, Quota, Shared, Taken, Use};
 
+/// Clocks of those who share a quota may differ by so much; one that lags further was set back.
+const SKEW_MAX: Duration = Duration::from_secs(10);
+
 /// Buckets and windows in memory, at most `keys_max` of each.
 ///
 /// When a new key finds no room, buckets that are full again are forgotten, which changes
 /// nothing; if there is none, the one that was asked longest ago is. About 150 bytes a key.
 /// Windows likewise: those in which nothing is any more, then any. About 400 bytes a key
 /// and 50 for each node.
+///
+/// The foremost of the callers' clocks counts: between two answers no time passes twice.
 #[derive(Debug)]
 pub struct MemoryQuota {
     keys_max: usize,
+    /// The time that counts.
+    latest: Mutex<Wall>,
     buckets: Mutex<BTreeMap<Arc<str>, Bucket>>,
     windows: Mutex<Windows>,
 }
@@ -45,13 +53,27 @@ impl MemoryQuota {
     /// Without any bucket.
     #[must_use]
     pub fn new(keys_max: usize) -> Self {
-        Self { keys_max: keys_max.max(1), buckets: Mutex::default(), windows: Mutex::default() }
+        Self {
+            keys_max: keys_max.max(1),
+            latest: Mutex::default(),
+            buckets: Mutex::default(),
+            windows: Mutex::default(),
+        }
     }
 
     /// Keys that have a bucket now.
     #[must_use]
     pub fn keys(&self) -> usize {
         self.buckets.lock().len()
+    }
+
+    /// The time that counts, when a caller's clock says `told`.
+    fn now(&self, told: Wall) -> Wall {
+        let mut latest = self.latest.lock();
+        if told > *latest || latest.since(told) > SKEW_MAX {
+            *latest = told;
+        }
+        *latest
     }
 
     fn take_one(&self, ask: &Ask, now: Wall) -> Taken {
@@ -67,6 +89,7 @@ impl MemoryQuota {
 
 impl Quota for MemoryQuota {
     fn take(&self, asks: Vec<Ask>, now: Wall) -> BoxFuture<'_, Vec<Taken>> {
+        let now = self.now(now);
         ready(asks.iter().map(|ask| self.take_one(ask, now)).collect()).boxed()
     }
 
@@ -76,6 +99,7 @@ impl Quota for MemoryQuota {
         uses: Vec<Use>,
         now: Wall,
     ) -> BoxFuture<'_, Result<Shared, Away>> {
+        let now = self.now(now);
         ready(Ok(self.windows.lock().share(node, &uses, self.keys_max, now))).boxed()
     }
 }
