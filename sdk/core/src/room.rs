@@ -17,7 +17,8 @@ use crate::merge::{self, Merge};
 use crate::poll::{self, Draws, Miss, Poll};
 use crate::server_clock::Offset;
 
-/// The shortest wait before a refused join is tried again.
+/// The shortest wait before a refused join is tried again; up to as much comes on top, or those whom
+/// a link told to wait for less would all come at once.
 const REJOIN_WAIT: Duration = Duration::from_secs(1);
 
 /// How much a room keeps and fetches.
@@ -134,6 +135,8 @@ pub struct Room {
     /// The newest place when a push began.
     entered: Option<Place>,
     rejoin_at: Option<Mono>,
+    /// Uniform in 0..1.
+    draw: f64,
     wanted: VecDeque<(Gen, SlotNo)>,
     fetching: usize,
     fetches_max: usize,
@@ -152,6 +155,7 @@ impl Room {
             keeps_push: false,
             entered: None,
             rejoin_at: None,
+            draw: draws.phase,
             wanted: VecDeque::new(),
             fetching: 0,
             fetches_max: limits.fetches_max,
@@ -239,6 +243,7 @@ impl Room {
             }
             JoinOutcome::Refused { code, retry_after_ms } => {
                 let wait = Duration::from_millis(retry_after_ms.into()).max(REJOIN_WAIT);
+                let wait = wait + REJOIN_WAIT.mul_f64(self.draw.clamp(0.0, 1.0));
                 self.rejoin_at = code.comes_back().then(|| now + wait);
             }
         }
@@ -310,6 +315,8 @@ impl Room {
 
 #[cfg(test)]
 mod tests {
+    use proto::close::CloseCode;
+
     use super::*;
 
     #[test]
@@ -325,6 +332,21 @@ mod tests {
         assert_eq!(room.join().resume, place(0));
         room.handle(Input::Joined(pushed(place(7))), Mono(0));
         assert_eq!(room.join().resume, place(7));
+    }
+
+    #[test]
+    fn those_who_are_refused_together_do_not_come_back_together() {
+        let code = CloseCode::RateLimited;
+        let check = |phase, retry_after_ms, expected| {
+            let (name, draws) = (RoomId::parse("room").unwrap(), Draws { phase, settle: 0.0 });
+            let mut room = Room::new(name, Path::Auto, Tier::Full, draws, Limits::default());
+            room.handle(Input::Joined(JoinOutcome::Refused { code, retry_after_ms }), Mono(0));
+            assert_eq!(room.deadline(), Some(Mono(expected)), "{phase}, {retry_after_ms}");
+        };
+
+        check(0.0, 1, 1_000);
+        check(0.5, 1, 1_500);
+        check(0.5, 2_000, 2_500);
     }
 
     const fn pushed(latest: Option<Place>) -> JoinOutcome {
