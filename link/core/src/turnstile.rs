@@ -35,8 +35,6 @@ const QUIET_MAX: Duration = Duration::from_secs(2);
 
 /// Times the limit that a node may say it needs.
 const WANTED_MAX: u32 = 4;
-/// Times the limit that logins which nobody has checked may add to that.
-const UNCHECKED_WANTED_MAX: u32 = 2;
 
 /// One join in the unit of levels: a rate in thousandths a second is so many a millisecond.
 const JOIN: i64 = 1_000_000;
@@ -116,8 +114,6 @@ struct Room {
     wanted_per_s: Option<u32>,
     /// Joins that were wanted since then.
     asked: u32,
-    /// Logins that only looked, and were refused, since then.
-    looked: u32,
     passed: u32,
     told: Mono,
     /// When somebody last asked.
@@ -160,7 +156,7 @@ impl Turnstile {
         let Some(room) = soonest.and_then(|(_, id)| self.rooms.get_mut(id)) else {
             return Ok(());
         };
-        room.looked = room.looked.saturating_add(1);
+        room.asked = room.asked.saturating_add(1);
         Err(room.give_turn(base_milli, UNCHECKED_WAIT_MAX, now))
     }
 
@@ -265,7 +261,6 @@ impl Room {
             rate_milli: None,
             wanted_per_s: None,
             asked: 0,
-            looked: 0,
             passed: 0,
             told: now,
             used: now,
@@ -280,14 +275,10 @@ impl Room {
     /// What is wanted a second, one half of it from before.
     fn measure(&mut self, limit_per_s: u32, now: Mono) -> u32 {
         let turn_ms = millis(now.since(self.told).max(TURN));
-        let a_second =
-            |count: u32| u32::try_from(u64::from(count) * 1000 / turn_ms).unwrap_or(u32::MAX);
-        let asked_per_s = a_second(std::mem::take(&mut self.asked));
-        let looked_per_s = a_second(std::mem::take(&mut self.looked));
-        // A flood of logins at one node must not take everything from the others; one of forged
-        // logins still less.
-        let latest = asked_per_s.saturating_add(looked_per_s.min(limit_per_s.saturating_mul(UNCHECKED_WANTED_MAX)));
-        let latest = latest.min(limit_per_s.saturating_mul(WANTED_MAX));
+        let asked_per_s = u64::from(std::mem::take(&mut self.asked)) * 1000 / turn_ms;
+        // A flood of logins at one node must not take everything from the others.
+        let wanted_max = limit_per_s.saturating_mul(WANTED_MAX);
+        let latest = u32::try_from(asked_per_s).unwrap_or(u32::MAX).min(wanted_max);
         let wanted_per_s = self.wanted_per_s.map_or(latest, |it| it.midpoint(latest));
         (self.wanted_per_s, self.told) = (Some(wanted_per_s), now);
         wanted_per_s

@@ -101,7 +101,7 @@ fn forged_logins_keep_nobody_away_for_long_and_want_no_more_than_a_bound() {
     assert!(wait <= UNCHECKED_WAIT_MAX + Duration::from_millis(10), "{wait:?}");
     turnstile.tell(Mono(100));
     let wanted: Vec<_> = turnstile.tell(Mono(200)).iter().map(|it| it.wanted_per_s).collect();
-    assert!(wanted[0] <= UNCHECKED_WANTED_MAX * LIMITS.room_per_s, "{wanted:?}");
+    assert!(wanted[0] <= WANTED_MAX * LIMITS.room_per_s, "{wanted:?}");
 }
 
 #[test]
