@@ -58,8 +58,14 @@ impl Conversation {
         {
             self.node.counts.dropped(*reason);
         }
-        if self.outbox.push(&downlink.encode()).is_err() {
-            self.slow();
+        let frame = downlink.encode();
+        if self.outbox.push(&frame).is_ok() {
+            return;
+        }
+        self.slow();
+        // Why a session is over is told in the place of what waited.
+        if matches!(downlink, Downlink::Close(_)) {
+            self.outbox.push(&frame).ok();
         }
     }
 

@@ -249,10 +249,15 @@ impl Subject {
         let bytes = frame.encode();
         if conversation.outbox.push(&bytes).is_ok() {
             seen.push(Seen::Sent(frame, conversation.framing.wrap(&bytes).len()));
-        } else {
-            seen.push(Seen::Overflowed);
-            seen.extend(self.give_up(id, now));
+            return;
         }
+        seen.push(Seen::Overflowed);
+        let Downlink::Close(_) = frame else {
+            return seen.extend(self.give_up(id, now));
+        };
+        // The session is over already: why is told in the place of what waited.
+        conversation.outbox = Outbox::new(conversation.framing, OUTBOX_BYTES_MAX);
+        self.send(id, frame, now, seen);
     }
 
     fn enter(&mut self, id: SessionId, join: Join, now: Now, seen: &mut Vec<Seen>) {
