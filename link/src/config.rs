@@ -110,12 +110,12 @@ pub struct Config {
     /// Longest life of a session, in milliseconds.
     pub life_ms_max: u32,
     /// Frames a second that a session may send in the long run. A frame counts as one for each 4 KiB
-    /// that it begins, so this bounds the bytes too.
+    /// that it begins, so this bounds the bytes too. WebSocket pings and pongs are frames as well.
     pub frames_per_s: u32,
     /// Frames that a session may send at once.
     pub frames_burst: u32,
     /// Comments a second, of all sessions, that this node passes on, and at once; beyond, senders
-    /// are told `busy`. One costs about 5 µs here and as much at a chatserver.
+    /// are told `busy`. Chatservers judge each of them.
     pub comments_per_s: u32,
     /// How long flushes are gathered before sessions are woken, in milliseconds: longer saves
     /// writes, shorter saves latency.

@@ -1,17 +1,10 @@
 //! A gslb that `control` does not reach: what its tokens are good for, and for how long.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
 
 use auth_core::revocation::Revocations;
 use auth_core::token::TokenRefusal;
-use bus::{
-    At, Bus, Fault, Limits, MemoryBus, Offset, PartitionNo, Publish, PublishError, ReadError,
-    Record, Topic, topic,
-};
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use bus::{Bus, Fault, Limits, MemoryBus, PartitionNo, Publish, topic};
 use proto::control::Fact;
 use proto::enter::EnterRequest;
 use proto::id::{RoomId, ViewerId};
@@ -96,8 +89,7 @@ async fn a_bus_that_lost_control_is_read_from_its_beginning() {
 #[tokio::test]
 async fn an_end_without_a_record_before_it_is_reached_all_the_same() {
     let mut world = World::start_without_auth(SocketAddr::from(([127, 0, 0, 1], 0)));
-    let bus = Arc::clone(&world.bus) as Arc<dyn Bus>;
-    world.cut.replace(Arc::new(Hollow(bus)));
+    world.cut.set(Fault::Hollow);
     world.start_auth(world.gslb).await;
     world.start_gslb(|_| {}).await;
     let _link = world.link(2).await;
@@ -123,46 +115,4 @@ async fn nobody_enters_before_control_was_read_once() {
 
     world.ready().await;
     assert_eq!(world.enter(&ticket("viewer")).await.addresses.len(), 2);
-}
-
-/// A bus whose last offsets hold no record, as where a log marks the end of transactions.
-#[derive(Debug)]
-struct Hollow(Arc<dyn Bus>);
-
-impl Bus for Hollow {
-    fn publish(&self, records: Vec<Publish>) -> BoxFuture<'_, Vec<Result<Offset, PublishError>>> {
-        self.0.publish(records)
-    }
-
-    fn read(
-        &self,
-        topic: Topic,
-        partition: PartitionNo,
-        from: Offset,
-        records_max: usize,
-        wait: Duration,
-    ) -> BoxFuture<'_, Result<Vec<Record>, ReadError>> {
-        self.0.read(topic, partition, from, records_max, wait)
-    }
-
-    fn locate(
-        &self,
-        topic: Topic,
-        partition: PartitionNo,
-        at: At,
-    ) -> BoxFuture<'_, Result<Offset, ReadError>> {
-        let hollow = if at == At::End { 5 } else { 0 };
-        let located = self.0.locate(topic, partition, at);
-        async move { Ok(Offset(located.await?.0 + hollow)) }.boxed()
-    }
-
-    fn commit(
-        &self,
-        group: Arc<str>,
-        topic: Topic,
-        partition: PartitionNo,
-        next: Offset,
-    ) -> BoxFuture<'_, Result<(), ReadError>> {
-        self.0.commit(group, topic, partition, next)
-    }
 }

@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 pub struct Entry {
     /// Connections a second that this node takes from all addresses, and at once; beyond, they are
     /// closed before anything is read. What an address has too many of by
-    /// `address_handshakes_per_s` is not counted. 0 sets no limit. Taking and closing one costs about 20 µs:
-    /// a little over what `handshakes_per_s_max` promises protects the sessions that are here.
+    /// `address_handshakes_per_s` is not counted. 0 sets no limit. A little over what
+    /// `handshakes_per_s_max` promises protects the sessions that are here.
     pub connections_per_s: u32,
     /// Joins a second into one room, over all link nodes; 0 sets no limit. Nodes tell each other
     /// ten times a second what is wanted; each lets in its part. Beyond, viewers are told when it is
-    /// their turn. One join costs each of the room's chatservers some microseconds: set it to what
-    /// they are to bear beside the comments. Hosts and moderators always come in.
+    /// their turn. Chatservers are told of each join: set it to what they are to bear beside the
+    /// comments. Hosts and moderators always come in.
     pub room_joins_per_s: u32,
-    /// Joins a second into all rooms of this node; a tenth of them at once. One costs about 10 µs.
+    /// Joins a second into all rooms of this node; a tenth of them at once.
     pub node_joins_per_s: u32,
     /// People in one room, as far as this node knows: those who are here, or all of them as the
     /// room's last change of heat told, whichever are more. Beyond, others are refused as `full`,

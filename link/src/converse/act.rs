@@ -63,7 +63,8 @@ impl Conversation {
             return;
         }
         self.slow();
-        // Why a session is over is told in the place of what waited.
+        // Why a session is over is told in the place of what waited; only an `outbox_bytes_max`
+        // below one frame has no room for it.
         if matches!(downlink, Downlink::Close(_)) {
             self.outbox.push(&frame).ok();
         }

@@ -3,12 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bus::{
-    At, Bus, Fault, FaultyBus, MemoryBus, Offset, PartitionNo, Publish, PublishError, ReadError,
-    Record, Topic,
-};
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use bus::{Bus, Fault, FaultyBus, MemoryBus, PartitionNo, Publish};
 use proto::close::CloseCode;
 use proto::control::Fact;
 use proto::id::ViewerId;
@@ -90,7 +85,12 @@ async fn a_quiet_bus_is_not_taken_for_a_lost_one() {
 #[tokio::test]
 async fn an_end_without_a_record_before_it_is_reached_all_the_same() {
     let limits = bus::memory::Limits::default();
-    let world = World::with_bus(limits, |_| {}, |bus| Arc::new(Hollow(bus))).await;
+    let hollow = |bus| {
+        let bus = FaultyBus::new(bus);
+        bus.set(Fault::Hollow);
+        bus as Arc<dyn Bus>
+    };
+    let world = World::with_bus(limits, |_| {}, hollow).await;
 
     assert_eq!(login(&world, "alice").await, None);
 }
@@ -124,48 +124,6 @@ async fn a_bus_that_lost_control_is_read_from_its_beginning_before_the_next_logi
     assert_eq!(login(&world, "dave").await, None);
     assert_eq!(world.metric("link_control_losses_total"), 1);
     carol.lives().await;
-}
-
-/// A bus whose last offsets hold no record, as where a log marks the end of transactions.
-#[derive(Debug)]
-struct Hollow(Arc<dyn Bus>);
-
-impl Bus for Hollow {
-    fn publish(&self, records: Vec<Publish>) -> BoxFuture<'_, Vec<Result<Offset, PublishError>>> {
-        self.0.publish(records)
-    }
-
-    fn read(
-        &self,
-        topic: Topic,
-        partition: PartitionNo,
-        from: Offset,
-        records_max: usize,
-        wait: Duration,
-    ) -> BoxFuture<'_, Result<Vec<Record>, ReadError>> {
-        self.0.read(topic, partition, from, records_max, wait)
-    }
-
-    fn locate(
-        &self,
-        topic: Topic,
-        partition: PartitionNo,
-        at: At,
-    ) -> BoxFuture<'_, Result<Offset, ReadError>> {
-        let hollow = if at == At::End { 5 } else { 0 };
-        let located = self.0.locate(topic, partition, at);
-        async move { Ok(Offset(located.await?.0 + hollow)) }.boxed()
-    }
-
-    fn commit(
-        &self,
-        group: Arc<str>,
-        topic: Topic,
-        partition: PartitionNo,
-        next: Offset,
-    ) -> BoxFuture<'_, Result<(), ReadError>> {
-        self.0.commit(group, topic, partition, next)
-    }
 }
 
 /// Why a login is refused, if it is.

@@ -28,7 +28,13 @@ pub enum Fault {
     Unread,
     /// Every call to publish loses its records and says that they were taken.
     Lossy,
+    /// The end is told some offsets behind the last record, as where a log marks the ends of
+    /// transactions.
+    Hollow,
 }
+
+/// Offsets without a record before the end of a hollow bus.
+const HOLLOW_OFFSETS: u64 = 5;
 
 /// The wrapper. Clones of the `Arc` share the switch.
 #[derive(Debug)]
@@ -60,7 +66,7 @@ impl FaultyBus {
             Fault::Busy => vec![Err(PublishError::Busy); count],
             Fault::Away => vec![Err(PublishError::Away); count],
             Fault::Lossy => vec![Ok(Offset(0)); count],
-            Fault::None | Fault::Silent | Fault::Slow(_) | Fault::Unread => {
+            Fault::None | Fault::Silent | Fault::Slow(_) | Fault::Unread | Fault::Hollow => {
                 self.now().publish(records).await
             }
         }
@@ -125,10 +131,18 @@ impl Bus for FaultyBus {
         partition: PartitionNo,
         at: At,
     ) -> BoxFuture<'_, Result<Offset, ReadError>> {
-        self.ask(&[Fault::Away], move |bus| {
-            let (topic, at) = (topic.clone(), at.clone());
-            async move { bus.locate(topic, partition, at).await }.boxed()
-        })
+        let located = self.ask(&[Fault::Away], {
+            let at = at.clone();
+            move |bus| {
+                let (topic, at) = (topic.clone(), at.clone());
+                async move { bus.locate(topic, partition, at).await }.boxed()
+            }
+        });
+        async move {
+            let Offset(located) = located.await?;
+            let is_hollow = at == At::End && *self.fault.borrow() == Fault::Hollow;
+            Ok(Offset(if is_hollow { located + HOLLOW_OFFSETS } else { located }))
+        }
         .boxed()
     }
 
@@ -180,6 +194,10 @@ mod tests {
 
         bus.set(Fault::Lossy);
         assert!(publish(&bus).await.is_ok());
+
+        bus.set(Fault::Hollow);
+        let end = bus.locate(topic::sealed(), PartitionNo(3), At::End).await;
+        assert_eq!(end, Ok(Offset(HOLLOW_OFFSETS)));
 
         bus.set(Fault::Silent);
         assert!(publish(&bus).now_or_never().is_none());
