@@ -5,9 +5,10 @@
 //! whose own queue fills is closed.
 
 use bytes::Bytes;
+use proto::frame::Codec;
 use proto::id::RoomId;
 
-use crate::framing::Framing;
+use crate::framing::{Form, Framing};
 use crate::ring::{Allowance, Cursor, Ring, Slow, Taken};
 
 /// Bytes of one room that one write carries.
@@ -18,7 +19,7 @@ pub const WRITE_BYTES_MAX: usize = 64 * 1024;
 /// One session's outbox.
 #[derive(Debug)]
 pub struct Outbox {
-    framing: Framing,
+    form: Form,
     bytes_max: u32,
     /// None while nothing waits.
     own: Option<Box<Own>>,
@@ -33,11 +34,17 @@ struct Own {
 }
 
 impl Outbox {
-    /// An empty outbox.
+    /// An empty outbox; frames of rooms go out as they are.
     #[must_use]
     pub fn new(framing: Framing, bytes_max: usize) -> Self {
         let bytes_max = u32::try_from(bytes_max).unwrap_or(u32::MAX);
-        Self { framing, bytes_max, own: None, seats: Box::default() }
+        let form = Form { framing, codec: Codec::Identity };
+        Self { form, bytes_max, own: None, seats: Box::default() }
+    }
+
+    /// From now on frames of rooms are packed so.
+    pub const fn pack(&mut self, codec: Codec) {
+        self.form.codec = codec;
     }
 
     /// Queues a frame for this session alone.
@@ -46,7 +53,7 @@ impl Outbox {
         if own.bytes.saturating_add(frame.len()) > self.bytes_max as usize {
             return Err(Slow);
         }
-        let bytes = self.framing.wrap(frame);
+        let bytes = self.form.framing.wrap(frame);
         own.bytes += bytes.len();
         own.blocks.push(bytes);
         Ok(())
@@ -84,7 +91,7 @@ impl Outbox {
             return Ok(Taken::default());
         };
         let allowance = Allowance {
-            framing: self.framing,
+            form: self.form,
             backlog_bytes_max: share,
             write_bytes_max: WRITE_BYTES_MAX,
         };

@@ -3,6 +3,16 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+/// Where a connection comes from, as far as one subscriber reaches.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Site {
+    /// Nobody's in particular: behind a terminator that does not name its clients, everybody comes
+    /// from loopback.
+    Everybodys,
+    /// One subscriber's.
+    Own(IpAddr),
+}
+
 /// Who holds how many places. What is remembered is bounded by the places.
 #[derive(Debug)]
 pub struct Places {
@@ -10,7 +20,7 @@ pub struct Places {
     site_places_max: u32,
     taken: u32,
     /// How many each address holds; none that holds none.
-    sites: BTreeMap<IpAddr, u32>,
+    sites: BTreeMap<Site, u32>,
 }
 
 /// Why there is no place.
@@ -31,16 +41,16 @@ impl Places {
 
     /// Takes a place for a connection from `site`.
     ///
-    /// Loopback may hold all: behind a terminator everybody comes from there.
+    /// [`Site::Everybodys`] may hold all.
     ///
     /// # Errors
     /// When there is none for it.
-    pub fn take(&mut self, site: IpAddr) -> Result<(), NoPlace> {
+    pub fn take(&mut self, site: Site) -> Result<(), NoPlace> {
         if self.taken >= self.places_max {
             return Err(NoPlace::Full);
         }
         let held = self.sites.get(&site).copied().unwrap_or(0);
-        if held >= self.site_places_max && !site.is_loopback() {
+        if held >= self.site_places_max && site != Site::Everybodys {
             return Err(NoPlace::Share);
         }
         self.sites.insert(site, held + 1);
@@ -49,7 +59,7 @@ impl Places {
     }
 
     /// Gives back a place that `site` took.
-    pub fn give_back(&mut self, site: IpAddr) {
+    pub fn give_back(&mut self, site: Site) {
         let Some(held) = self.sites.get_mut(&site) else {
             return;
         };
@@ -71,8 +81,8 @@ impl Places {
 mod tests {
     use super::*;
 
-    fn site(last: u8) -> IpAddr {
-        IpAddr::from([192, 0, 2, last])
+    fn site(last: u8) -> Site {
+        Site::Own(IpAddr::from([192, 0, 2, last]))
     }
 
     #[test]
@@ -106,13 +116,22 @@ mod tests {
     #[test]
     fn all_together_hold_no_more_than_there_are() {
         let mut places = Places::new(3, 1);
-        let loopback = IpAddr::from([127, 0, 0, 1]);
+        let everybodys = Site::Everybodys;
 
-        assert_eq!([places.take(loopback), places.take(loopback)], [Ok(()), Ok(())]);
+        assert_eq!([places.take(everybodys), places.take(everybodys)], [Ok(()), Ok(())]);
         assert_eq!(places.take(site(1)), Ok(()));
 
         assert_eq!(places.take(site(2)), Err(NoPlace::Full));
-        places.give_back(loopback);
+        places.give_back(everybodys);
         assert_eq!(places.take(site(2)), Ok(()));
+    }
+
+    #[test]
+    fn one_who_is_named_as_loopback_has_a_share_as_others_have() {
+        let mut places = Places::new(10, 1);
+        let named = Site::Own(IpAddr::from([127, 0, 0, 1]));
+
+        assert_eq!(places.take(named), Ok(()));
+        assert_eq!(places.take(named), Err(NoPlace::Share));
     }
 }

@@ -8,9 +8,9 @@ mod block;
 mod take;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use proto::frame::{Batch, Control, Downlink, Place, Seal};
 use proto::heat::Heat;
 use proto::id::{Gen, RoomId, Seq, SlotNo};
@@ -23,6 +23,10 @@ use block::{AUDIENCES, Audience, Block, ByAudience};
 pub use block::{Reading, Wake};
 pub(crate) use take::{Allowance, Known};
 pub use take::{Cursor, Slow, Taken};
+
+/// So long a count of the people in all holds: it is told with switches of the heat, and a room that
+/// filled and emptied again must not turn people away for what it was then.
+const PEOPLE_KEPT: Duration = Duration::from_secs(10);
 
 /// How much a ring keeps.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -65,6 +69,8 @@ struct HeatState {
     gen_no: Gen,
     slot: SlotNo,
     people: u32,
+    /// When they were counted.
+    counted: Option<Mono>,
 }
 
 impl HeatState {
@@ -136,11 +142,11 @@ impl Ring {
             items,
             plain,
             plain_before: self.plain,
-            frames: Frames::new(&Downlink::Batch(batch).encode()),
+            frames: with_items(batch),
         };
         let kept = protected.map(|it| match plain {
             0 => block.clone(),
-            _ => Block { frames: Frames::new(&Downlink::Batch(it).encode()), ..block.clone() },
+            _ => Block { frames: with_items(it), ..block.clone() },
         });
         self.append(block);
         if let Some(kept) = kept {
@@ -161,7 +167,7 @@ impl Ring {
         let block = Block {
             gen_no: seal.gen_no,
             slot: seal.slot,
-            frames: Frames::new(&Downlink::Seal(seal).encode()),
+            frames: Arc::new(Frames::new(&Downlink::Seal(seal).encode())),
             ..self.blank(audience, now)
         };
         self.append(block);
@@ -171,7 +177,7 @@ impl Ring {
     /// Takes in news that every session of the room must get.
     pub fn news(&mut self, control: Control, now: Mono) -> Wake {
         let block = Block {
-            frames: Frames::new(&Downlink::Control(control).encode()),
+            frames: Arc::new(Frames::new(&Downlink::Control(control).encode())),
             ..self.blank(Audience::Everyone, now)
         };
         self.keep(block.clone());
@@ -195,8 +201,9 @@ impl Ring {
     }
 
     /// Remembers how many people the room has in all.
-    pub const fn count_people(&mut self, people: u32) {
+    pub const fn count_people(&mut self, people: u32, now: Mono) {
         self.heat.people = people;
+        self.heat.counted = Some(now);
     }
 
     /// Something was lost on the way here: places behind the newest one are not known any more.
@@ -244,6 +251,13 @@ impl Ring {
     #[must_use]
     pub const fn people(&self) -> u32 {
         self.heat.people
+    }
+
+    /// The same, if it was counted within the last ten seconds; otherwise 0.
+    #[must_use]
+    pub fn people_lately(&self, now: Mono) -> u32 {
+        let is_late = self.heat.counted.is_none_or(|it| now.since(it) > PEOPLE_KEPT);
+        if is_late { 0 } else { self.heat.people }
     }
 
     /// The newest place.
@@ -304,7 +318,7 @@ impl Ring {
         Block {
             position: self.next,
             audience,
-            frames: Frames::new(&Bytes::new()),
+            frames: Arc::new(Frames::new(&[])),
             since: now,
             gen_no: Gen::default(),
             slot: SlotNo::default(),
@@ -353,6 +367,10 @@ fn protected_only(batch: &Batch) -> Option<Batch> {
     if items.is_empty() { None } else { Some(Batch { items, room: batch.room.clone(), ..*batch }) }
 }
 
+fn with_items(batch: Batch) -> Arc<Frames> {
+    Arc::new(Frames::with_items(&Downlink::Batch(batch).encode()))
+}
+
 const fn place_before(gen_no: Gen, seq: Seq) -> Place {
     match (gen_no.0, seq.0) {
         (0, 0) => Place { gen_no, seq },
@@ -363,4 +381,24 @@ const fn place_before(gen_no: Gen, seq: Seq) -> Place {
 
 fn count(items: &[Placed]) -> u32 {
     u32::try_from(items.len()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_who_were_counted_long_ago_fill_no_room() {
+        let keep = Duration::from_secs(60);
+        let limits = Limits { bytes_max: 1, kept_bytes_max: 1, keep };
+        let mut ring = Ring::new(RoomId::parse("r").unwrap(), limits);
+        assert_eq!(ring.people_lately(Mono(0)), 0);
+
+        ring.count_people(9, Mono(1_000));
+
+        assert_eq!((ring.people_lately(Mono(11_000)), ring.people_lately(Mono(11_001))), (9, 0));
+        assert_eq!(ring.people(), 9);
+        ring.count_people(7, Mono(20_000));
+        assert_eq!(ring.people_lately(Mono(20_000)), 7);
+    }
 }

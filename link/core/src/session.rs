@@ -16,7 +16,7 @@ use auth_core::policy::SdkPolicy;
 use bytes::Bytes;
 use proto::close::CloseCode;
 use proto::envelope::UplinkEntry;
-use proto::frame::{Close, Downlink, Join, Joined, Login, Report, Uplink};
+use proto::frame::{Close, Codec, Downlink, Join, Joined, Login, Report, Uplink};
 use proto::id::{AppId, RoomId, SessionId, ViewerId};
 use proto::item::Role;
 use proto::suite::Suite;
@@ -54,6 +54,8 @@ pub struct Limits {
     pub frames: Rate,
     /// Bytes of a frame.
     pub frame_bytes_max: u32,
+    /// Whether frames of rooms are compressed for those who can expand them.
+    pub compress: bool,
 }
 
 /// What a verified credential gives.
@@ -164,6 +166,8 @@ pub struct Session {
     limits: Arc<Limits>,
     /// What protects the connection.
     suite: Suite,
+    /// What was agreed on for the frames of rooms.
+    codec: Codec,
     outputs: Outputs,
     phase: Phase,
     heard: Mono,
@@ -214,6 +218,7 @@ impl Session {
             id,
             limits,
             suite,
+            codec: Codec::Identity,
             outputs: Outputs::default(),
             phase: Phase::Hello(Box::new(login::Greeting { started, since: now, sdks: None })),
             heard: now,
@@ -292,6 +297,12 @@ impl Session {
     #[must_use]
     pub const fn id(&self) -> SessionId {
         self.id
+    }
+
+    /// How the frames of rooms are packed for it, from its Welcome on.
+    #[must_use]
+    pub const fn codec(&self) -> Codec {
+        self.codec
     }
 
     /// Whether the login is done and the session is not over.

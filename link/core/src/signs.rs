@@ -7,6 +7,8 @@ use std::time::Duration;
 use proto::close::CloseCode;
 use proto::time::Mono;
 
+use crate::places::Site;
+
 /// Addresses are counted apart for so long.
 const COUNTED: Duration = Duration::from_secs(1);
 /// Addresses counted apart, 40 bytes each. If there are more within [`COUNTED`], nothing is left to
@@ -41,16 +43,18 @@ impl Signs {
 
     /// A connection from `site` came to nothing.
     ///
-    /// Loopback has no share: behind a terminator everybody comes from there.
-    pub fn note(&mut self, site: IpAddr, now: Mono) {
+    /// [`Site::Everybodys`] has no share.
+    pub fn note(&mut self, site: Site, now: Mono) {
         if now.since(self.since) >= COUNTED {
             self.since = now;
             self.sites.clear();
         }
         self.tally.failures += 1;
-        if site.is_loopback() || self.is_within_share(site) {
-            self.tally.shared += 1;
-        }
+        let is_shared = match site {
+            Site::Everybodys => true,
+            Site::Own(address) => self.is_within_share(address),
+        };
+        self.tally.shared += u64::from(is_shared);
     }
 
     /// What was counted since the start.
@@ -108,15 +112,24 @@ mod tests {
     }
 
     #[test]
-    fn many_addresses_count_for_all_they_do_and_loopback_does() {
+    fn many_addresses_count_for_all_they_do_and_everybodys_does() {
         let mut signs = Signs::new(1);
 
         for last in 0..=u8::MAX {
             signs.note(site(last), Mono(0));
-            signs.note(IpAddr::from([127, 0, 0, 1]), Mono(0));
+            signs.note(Site::Everybodys, Mono(0));
         }
 
         assert_eq!(signs.tally(), Tally { failures: 512, shared: 512 });
+    }
+
+    #[test]
+    fn one_who_is_named_as_loopback_counts_for_no_more_than_its_share() {
+        let mut signs = Signs::new(1);
+
+        (0..10).for_each(|_| signs.note(Site::Own(IpAddr::from([127, 0, 0, 1])), Mono(0)));
+
+        assert_eq!(signs.tally(), Tally { failures: 10, shared: 1 });
     }
 
     #[test]
@@ -124,7 +137,7 @@ mod tests {
         let mut signs = Signs::new(1);
 
         for number in 0..10_000_u32 {
-            signs.note(IpAddr::from(number.to_be_bytes()), Mono(0));
+            signs.note(Site::Own(IpAddr::from(number.to_be_bytes())), Mono(0));
         }
 
         assert_eq!(signs.sites.len(), SITES_MAX);
@@ -151,7 +164,7 @@ mod tests {
         assert!([CloseCode::LoginTimeout, CloseCode::TokenInvalid].into_iter().all(is_sign));
     }
 
-    fn site(last: u8) -> IpAddr {
-        IpAddr::from([192, 0, 2, last])
+    fn site(last: u8) -> Site {
+        Site::Own(IpAddr::from([192, 0, 2, last]))
     }
 }

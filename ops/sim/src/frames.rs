@@ -135,6 +135,7 @@ impl Talk {
             heartbeat: Duration::from_secs(25),
             frames: Rate { burst: 20, per_s: 10 },
             frame_bytes_max: u32::try_from(UPLINK_FRAME_BYTES_MAX).unwrap_or(u32::MAX),
+            compress: true,
         };
         let session = Session::new(SessionId(1), Arc::new(limits), Suite::Plain, Mono(0), Mono(0));
         Self { session, rooms: BTreeSet::new(), now: 0, features: Features::new() }

@@ -49,6 +49,7 @@ impl Link {
             heartbeat: Duration::from_secs(25),
             frames: Rate { burst: 40, per_s: 20 },
             frame_bytes_max: 64 * 1024,
+            compress: false,
         };
         let keep = ring::Limits {
             bytes_max: 4 << 20,

@@ -4,7 +4,7 @@
 //! so nobody on the way can have changed them; these checks are for a link that answers wrongly,
 //! and for channels without an exporter.
 
-use proto::frame::{CODEC_IDENTITY, Hello, PROTO_VERSION, Welcome};
+use proto::frame::{Codec, Hello, PROTO_VERSION, Welcome};
 use proto::suite::Suite;
 
 /// A Welcome that is not an answer to what was offered.
@@ -33,7 +33,7 @@ pub fn hello(suites: &[Suite], nonce: u64) -> Hello {
         proto_min: PROTO_VERSION,
         proto_max: PROTO_VERSION,
         suites: suites.iter().map(|it| it.name().to_owned()).collect(),
-        codecs: vec![CODEC_IDENTITY.to_owned()],
+        codecs: Codec::ALL.map(|it| it.name().to_owned()).into(),
         nonce,
     }
 }
@@ -89,7 +89,7 @@ mod tests {
         Welcome {
             proto: PROTO_VERSION,
             suite: "T".to_owned(),
-            codec: CODEC_IDENTITY.to_owned(),
+            codec: Codec::Identity.name().to_owned(),
             heartbeat_ms: 25_000,
             silence_ms: 60_000,
             frame_bytes_max: 65_536,

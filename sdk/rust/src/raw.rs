@@ -9,12 +9,12 @@ use bytes::Bytes;
 use channel::ClientTls;
 use proto::address::Address;
 use proto::decode::DecodeError;
-use proto::frame::{Credential, Downlink, Join, Login, Uplink};
+use proto::frame::{Credential, Downlink, Hello, Join, Login, Uplink};
 use proto::id::DeviceId;
 use tokio::time::timeout;
 
 use crate::hello::hello;
-use crate::wire::{Udp, Wire, WireError};
+use crate::wire::{Udp, Wire, WireError, decode};
 
 /// Why a connection by hand gave no frame.
 #[derive(Debug, thiserror::Error)]
@@ -98,10 +98,11 @@ impl Raw {
     /// # Errors
     /// [`RawError`].
     pub async fn recv(&mut self) -> Result<Downlink, RawError> {
-        Ok(Downlink::decode(&self.recv_bytes().await?)?)
+        Ok(decode(&self.recv_bytes().await?)?)
     }
 
     /// Says Hello and Login in one flight, with a binder over TLS; the answers are to be received.
+    /// It offers no compression, so that [`Raw::recv_bytes`] gives frames as they are.
     ///
     /// # Errors
     /// [`WireError`].
@@ -111,7 +112,8 @@ impl Raw {
         device: Option<DeviceId>,
         joins: Vec<Join>,
     ) -> Result<(), WireError> {
-        let hello = Uplink::Hello(hello(self.wire.suites(), 1)).encode();
+        let offer = Hello { codecs: Vec::new(), ..hello(self.wire.suites(), 1) };
+        let hello = Uplink::Hello(offer).encode();
         let login = login(&self.wire, &hello, credential, device, joins);
         self.wire.send(hello, self.deadline).await?;
         self.wire.send(login, self.deadline).await

@@ -10,7 +10,8 @@ use channel::{ClientTls, Unpinned};
 use futures_util::{SinkExt, StreamExt};
 use proto::address::{Address, Transport};
 use proto::close::CloseCode;
-use proto::frame::prefixed;
+use proto::decode::DecodeError;
+use proto::frame::{Downlink, expand, prefixed};
 use proto::limits::{DOWNLINK_FRAME_BYTES_MAX, UPLINK_FRAME_BYTES_MAX};
 use proto::suite::Suite;
 use rustls_pki_types::ServerName;
@@ -201,6 +202,14 @@ impl Wire {
             tracing::debug!(%error, "the connection did not close well");
         }
     }
+}
+
+/// Reads a frame of a link, compressed or not.
+///
+/// # Errors
+/// [`DecodeError`].
+pub(crate) fn decode(frame: &[u8]) -> Result<Downlink, DecodeError> {
+    Downlink::decode(&expand(frame)?)
 }
 
 async fn connect(

@@ -1,5 +1,7 @@
 //! What lies in a ring, and for whom.
 
+use std::sync::Arc;
+
 use proto::frame::Place;
 use proto::id::{Gen, Seq, SlotNo};
 use proto::time::Mono;
@@ -54,7 +56,7 @@ impl Reading {
 pub(super) struct Block {
     pub(super) position: u64,
     pub(super) audience: Audience,
-    pub(super) frames: Frames,
+    pub(super) frames: Arc<Frames>,
     pub(super) since: Mono,
     pub(super) gen_no: Gen,
     pub(super) slot: SlotNo,

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use proto::frame::{Downlink, Place};
 
 use super::{AUDIENCES, Audience, Block, ByAudience, Reading, Ring};
-use crate::framing::Framing;
+use crate::framing::Form;
 use crate::resume::{self, Trimmed};
 
 /// A session's place in a ring.
@@ -44,6 +44,8 @@ pub(crate) struct Known {
 pub struct Taken {
     /// Bytes.
     pub bytes: usize,
+    /// Bytes that compression took off them.
+    pub saved_bytes: usize,
     /// Items left out because the session is slow.
     pub skipped: u32,
     /// Whether more is waiting.
@@ -58,7 +60,7 @@ pub struct Slow;
 /// What one reading may bring.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
-    pub(crate) framing: Framing,
+    pub(crate) form: Form,
     /// More than this waiting, and the session skips.
     pub(crate) backlog_bytes_max: usize,
     /// Bytes of one reading; one block more than this is possible.
@@ -105,18 +107,15 @@ impl Ring {
         let target = self.target(cursor, allowance.backlog_bytes_max);
         let mut taken = Taken::default();
         if target > cursor.next {
-            self.skip(cursor, target, allowance.framing, &mut taken, out)?;
+            self.skip(cursor, target, allowance.form, &mut taken, out)?;
         }
         for block in self.behind(cursor.next) {
             if taken.bytes >= allowance.write_bytes_max {
                 taken.more = true;
                 break;
             }
-            if cursor.sees(block)
-                && let Some(bytes) = cursor.bytes_of(block, allowance.framing)
-            {
-                taken.bytes += bytes.len();
-                out.push(bytes);
+            if cursor.sees(block) {
+                cursor.read(block, allowance.form, &mut taken, out);
             }
             cursor.next = block.position + 1;
         }
@@ -148,7 +147,7 @@ impl Ring {
         &self,
         cursor: &mut Cursor,
         target: u64,
-        framing: Framing,
+        form: Form,
         taken: &mut Taken,
         out: &mut Vec<Bytes>,
     ) -> Result<(), Slow> {
@@ -163,10 +162,7 @@ impl Ring {
         let passed = |it: &&Block| (cursor.next..target).contains(&it.position) && cursor.sees(it);
         let kept: Vec<&Block> = self.kept.iter().filter(passed).collect();
         for block in kept {
-            if let Some(bytes) = cursor.bytes_of(block, framing) {
-                taken.bytes += bytes.len();
-                out.push(bytes);
-            }
+            cursor.read(block, form, taken, out);
         }
         cursor.next = target;
         if let Some(replay) = &mut cursor.replay {
@@ -174,7 +170,7 @@ impl Ring {
         }
         if skipped > 0 {
             let frame = Downlink::Skipped { room: self.room.clone(), items: skipped }.encode();
-            let bytes = framing.wrap(&frame);
+            let bytes = form.framing.wrap(&frame);
             taken.bytes += bytes.len();
             taken.skipped = skipped;
             out.push(bytes);
@@ -230,17 +226,21 @@ impl Cursor {
         u32::try_from(items).unwrap_or(u32::MAX)
     }
 
-    /// What the session gets of a block; none if it knows all that is in it.
-    fn bytes_of(&mut self, block: &Block, framing: Framing) -> Option<Bytes> {
+    /// Collects what the session gets of a block: nothing, if it knows all that is in it.
+    fn read(&mut self, block: &Block, form: Form, taken: &mut Taken, out: &mut Vec<Bytes>) {
         let replay = self.replay.as_mut().filter(|_| block.seqs.is_some());
-        match replay.and_then(|it| it.known.take()) {
-            Some(place) => match resume::trimmed(block.frames.frame(), place) {
-                Trimmed::Whole => Some(block.frames.bytes(framing).clone()),
-                Trimmed::Rest(frame) => Some(framing.wrap(&frame)),
-                Trimmed::Nothing => None,
-            },
-            None => Some(block.frames.bytes(framing).clone()),
-        }
+        let known = replay.and_then(|it| it.known.take());
+        let trimmed = known.map(|place| resume::trimmed(block.frames.frame(), place));
+        let bytes = match trimmed {
+            Some(Trimmed::Nothing) => return,
+            Some(Trimmed::Rest(frame)) => form.framing.wrap(&frame),
+            Some(Trimmed::Whole) | None => {
+                taken.saved_bytes += block.frames.saved(form);
+                block.frames.bytes(form).clone()
+            }
+        };
+        taken.bytes += bytes.len();
+        out.push(bytes);
     }
 }
 

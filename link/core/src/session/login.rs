@@ -9,8 +9,8 @@ use bytes::Bytes;
 use proto::close::CloseCode;
 use proto::envelope::Act;
 use proto::frame::{
-    CODEC_IDENTITY, Downlink, Hello, Join, JoinOutcome, Joined, Login, LoginOk, PROTO_VERSION,
-    Refused, Welcome,
+    Codec, Downlink, Hello, Join, JoinOutcome, Joined, Login, LoginOk, PROTO_VERSION, Refused,
+    Welcome,
 };
 use proto::limits::ROOMS_PER_SESSION_MAX;
 use proto::policy::SdkAct;
@@ -76,11 +76,14 @@ impl Session {
             self.refuse(CloseCode::NoCommonVersion, 0, now);
             return;
         };
+        if self.limits.compress {
+            self.codec = Codec::first_of(&hello.codecs);
+        }
         let ms = |duration| u32::try_from(millis(duration)).unwrap_or(u32::MAX);
         let welcome = Downlink::Welcome(Welcome {
             proto,
             suite: self.suite.name().to_owned(),
-            codec: CODEC_IDENTITY.to_owned(),
+            codec: self.codec.name().to_owned(),
             heartbeat_ms: ms(self.limits.heartbeat),
             silence_ms: ms(self.limits.silence),
             frame_bytes_max: self.limits.frame_bytes_max,

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use auth_core::policy::SdkPolicy;
-use link_core::session::{Denial, Input, Output, Session};
+use link_core::session::{Denial, Input, Limits, Output, Session};
 use proto::close::CloseCode;
 use proto::control::Fact;
 use proto::envelope::{Act, UplinkEntry};
-use proto::frame::{CODEC_IDENTITY, Downlink, Hello, JoinOutcome, PROTO_VERSION, Refused, Uplink};
+use proto::frame::{Codec, Downlink, Hello, JoinOutcome, PROTO_VERSION, Refused, Uplink};
 use proto::id::SessionId;
 use proto::policy::{SdkAct, SdkFact, SdkRule};
 use proto::suite::Suite;
@@ -118,7 +118,26 @@ fn the_answer_names_version_channel_codec_and_the_offer_s_number() {
 
     let Some(Output::Send(Downlink::Welcome(welcome))) = session.poll() else { panic!() };
     assert_eq!((welcome.proto, welcome.nonce), (PROTO_VERSION, 9));
-    assert_eq!((welcome.suite.as_str(), welcome.codec.as_str()), ("G", CODEC_IDENTITY));
+    assert_eq!((welcome.suite.as_str(), welcome.codec.as_str()), ("G", Codec::Identity.name()));
+}
+
+#[test]
+fn frames_are_packed_as_the_client_likes_best_unless_the_node_packs_none() {
+    let agreed = |codecs: &[&str], limits: Arc<Limits>| {
+        let Uplink::Hello(mut offer) = hello() else { unreachable!() };
+        offer.codecs = codecs.iter().copied().map(str::to_owned).collect();
+        let mut session = Session::new(SessionId(1), limits, Suite::Plain, Mono(0), Mono(0));
+        session.handle(frame(&Uplink::Hello(offer)), at(1));
+        let Some(Output::Send(Downlink::Welcome(welcome))) = session.poll() else { panic!() };
+        assert_eq!(welcome.codec, session.codec().name());
+        session.codec()
+    };
+    let never = Arc::new(Limits { compress: false, ..Limits::clone(&limits()) });
+
+    assert_eq!(agreed(&["deflate", "identity"], limits()), Codec::Deflate);
+    assert_eq!(agreed(&["identity", "deflate"], limits()), Codec::Identity);
+    assert_eq!(agreed(&[], limits()), Codec::Identity);
+    assert_eq!(agreed(&["deflate", "identity"], never), Codec::Identity);
 }
 
 #[test]

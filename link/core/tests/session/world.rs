@@ -56,6 +56,7 @@ pub(crate) fn limits() -> Arc<Limits> {
         heartbeat: Duration::from_secs(25),
         frames: Rate { burst: 40, per_s: 20 },
         frame_bytes_max: 65_536,
+        compress: true,
     })
 }
 

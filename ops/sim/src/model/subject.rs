@@ -97,6 +97,7 @@ impl Subject {
             heartbeat: Duration::from_secs(25),
             frames: Rate { burst: 10_000, per_s: 10_000 },
             frame_bytes_max: 64 * 1024,
+            compress: false,
         };
         Self {
             limits: Arc::new(limits),

@@ -13,11 +13,12 @@ use sdk_core::room::Input;
 use super::{Driver, Link};
 use crate::connect::Resume;
 use crate::event::Event;
+use crate::wire::decode;
 
 impl Driver {
     pub(super) fn frame(&mut self, frame: &Bytes) {
         let now = self.now();
-        match Downlink::decode(frame) {
+        match decode(frame) {
             Ok(Downlink::Batch(batch)) => {
                 let room = batch.room.clone();
                 self.tell_room(&room, Input::Batch(batch), now);

@@ -10,8 +10,8 @@ use futures_util::{SinkExt, StreamExt};
 use proto::address::{Address, Carrier, Transport};
 use proto::close::CloseCode;
 use proto::frame::{
-    Batch, CODEC_IDENTITY, Credential, Downlink, Join, JoinOutcome, Joined, Login, LoginOk,
-    PROTO_VERSION, Path, Resumed, Uplink, Welcome, prefixed,
+    Batch, Codec, Credential, Downlink, Join, JoinOutcome, Joined, Login, LoginOk, PROTO_VERSION,
+    Path, Resumed, Uplink, Welcome, deflate, prefixed,
 };
 use proto::heat::Heat;
 use proto::id::SessionId;
@@ -179,7 +179,7 @@ impl Conn {
         let mut welcome = Welcome {
             proto: PROTO_VERSION,
             suite: self.suite.name().to_owned(),
-            codec: CODEC_IDENTITY.to_owned(),
+            codec: Codec::first_of(&offer.codecs).name().to_owned(),
             heartbeat_ms: self.heartbeat_ms,
             silence_ms: 60_000,
             frame_bytes_max: 64 * 1024,
@@ -237,8 +237,17 @@ impl Conn {
         self.send(&Downlink::Batch(batch)).await;
     }
 
+    /// Sends a batch compressed; it must be one that gains by it.
+    pub(crate) async fn packed(&mut self, batch: Batch) {
+        let packed = deflate(&Downlink::Batch(batch).encode());
+        self.send_frame(packed.expect("it becomes smaller")).await;
+    }
+
     pub(crate) async fn send(&mut self, frame: &Downlink) {
-        let bytes = frame.encode();
+        self.send_frame(frame.encode()).await;
+    }
+
+    async fn send_frame(&mut self, bytes: Bytes) {
         match &mut self.line {
             Line::Stream(io, _) => {
                 io.write_all(&prefixed(&bytes)).await.expect("the client reads");

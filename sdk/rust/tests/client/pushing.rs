@@ -38,6 +38,17 @@ async fn comments_get_their_verdicts_and_later_fates() {
 }
 
 #[tokio::test]
+async fn compressed_batches_are_shown_as_others_are() {
+    let (_site, _link, mut conn, mut viewer) = connected().await;
+    let first: Vec<u64> = (1..=20).collect();
+
+    conn.packed(batch(1, 0, &first)).await;
+    conn.batch(batch(1, 1, &[21])).await;
+
+    assert_eq!(viewer.shown(21).await, (1..=21).collect::<Vec<_>>());
+}
+
+#[tokio::test]
 async fn after_a_broken_connection_nothing_is_missing_and_nothing_comes_twice() {
     let (_site, link, mut conn, mut viewer) = connected().await;
     conn.batch(batch(1, 0, &[1, 2])).await;
