@@ -13,6 +13,15 @@ use crate::limits::FACT_BYTES_MAX;
 use crate::policy::{PolicyFact, SdkFact};
 use crate::time::Wall;
 
+/// How many sessions that move one node takes in.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct MoveShare {
+    /// Which node.
+    pub node: NodeId,
+    /// How many, at most.
+    pub sessions: u32,
+}
+
 /// One fact. [`Fact::key`] names what it is about; a newer fact of the same key replaces it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "fact", rename_all = "snake_case")]
@@ -107,6 +116,13 @@ pub enum Fact {
         /// When it was decided: a fact that is read again moves nobody again.
         #[serde(default)]
         at: Wall,
+        /// Because the node drains, in the life that began then: this is the answer that it waits
+        /// for, and moves nobody while it does not drain. None: for another reason.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        drain: Option<Wall>,
+        /// Who takes them in: what the next plan must leave to them, whoever makes it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        shares: Vec<MoveShare>,
     },
     /// A claim on a partition.
     Lease(LeaseFact),
@@ -167,6 +183,16 @@ pub struct RoomSettings {
     pub viewer_burst: u32,
     /// Time after which one more comment of a viewer is allowed.
     pub viewer_refill_ms: u32,
+    /// A sender says the same, or nearly the same, once in this time; 0: off.
+    pub repeat_ms: u32,
+    /// How often the room takes one text in ten seconds, from all senders together; 0: off.
+    pub echo_max: u32,
+    /// What is done about links.
+    pub links: Action,
+    /// Hosts that may be linked to, with those below them, in lower case.
+    pub link_hosts: Vec<String>,
+    /// What is done about e-mail addresses, telephone numbers and accounts of messengers.
+    pub contacts: Action,
     /// Nobody but moderators and the host may send.
     pub mute_all: bool,
     /// Guests may be in the room.
@@ -192,6 +218,11 @@ impl Default for RoomSettings {
             slow_mode_ms: 0,
             viewer_burst: 5,
             viewer_refill_ms: 1000,
+            repeat_ms: 0,
+            echo_max: 0,
+            links: Action::Allow,
+            link_hosts: Vec::new(),
+            contacts: Action::Allow,
             mute_all: false,
             guests: true,
             segments: Segments::Auto,
@@ -202,6 +233,25 @@ impl Default for RoomSettings {
             interval_ms: 1000,
         }
     }
+}
+
+/// What is done about a text that holds something; of several the latest one counts.
+#[derive(
+    Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Nothing.
+    #[default]
+    Allow,
+    /// It is shown with stars for what was found.
+    Mask,
+    /// Only the sender sees it.
+    Shadow,
+    /// It is shown if the review hook says so; without a hook it is refused.
+    Review,
+    /// It is refused.
+    Refuse,
 }
 
 /// When a room writes segments.

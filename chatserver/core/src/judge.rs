@@ -1,6 +1,7 @@
 //! Admission: a fixed order of checks, the first refusal wins.
 //!
-//! shape → length → room → sender (banned, muted, room muted, read only) → rate → slow mode.
+//! shape → length → room → sender (banned, muted, room muted, read only) → rate → slow mode; then
+//! what the text holds ([`crate::text`]).
 //! The cheap and the certain come first, so a flood is refused before it costs a look-up.
 //! Presence is not checked here: a link passes on comments of sessions that are in the room, and
 //! a chatserver that has just started knows none of them.
@@ -132,14 +133,16 @@ fn check_rate(
 }
 
 /// Whether the room's own silence does not bind this role.
-fn keeps_order(role: Role) -> bool {
+pub(crate) const fn keeps_order(role: Role) -> bool {
     match role {
         Role::Moderator | Role::Host => true,
         Role::Guest | Role::Viewer | Role::Vip => false,
     }
 }
 
-const fn never(reason: Reason) -> Refusal {
+/// A refusal that does not end by itself.
+#[must_use]
+pub(crate) const fn never(reason: Reason) -> Refusal {
     Refusal { reason, retry_after_ms: 0 }
 }
 

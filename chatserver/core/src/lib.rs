@@ -7,13 +7,18 @@
 
 pub mod asker;
 pub mod device;
+pub mod fold;
 pub mod gift;
 pub mod id;
 pub mod journal;
 pub mod judge;
+pub mod links;
 pub mod rate;
+pub mod repeats;
 pub mod room;
 pub mod sender;
 pub mod settings;
 pub mod shape;
 pub mod shard;
+pub mod text;
+pub mod words;

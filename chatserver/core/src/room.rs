@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 use std::time::Duration;
 
 use proto::control::{RoomFact, RoomSettings};
@@ -12,7 +13,10 @@ use proto::verdict::{Reason, Verdict};
 use crate::asker::Asker;
 use crate::judge::{self, Comment, History, Now, Refusal, Rules};
 use crate::rate::Rate;
+use crate::repeats::{Echo, Past, Sketch};
 use crate::sender::RoomSecret;
+use crate::text::{self, Shown, Taste};
+use crate::words::{Scanner, Words};
 
 /// How long a silent sender is remembered, if slow mode does not need longer. A record that comes
 /// a second time does so within seconds.
@@ -36,6 +40,8 @@ pub struct Room {
     fact: Option<RoomFact>,
     mutes: BTreeMap<ViewerId, Wall>,
     bans: BTreeMap<ViewerId, Wall>,
+    words: Option<Arc<Words>>,
+    echo: Echo,
     senders: HashMap<ViewerId, Sender>,
     /// Every sender once, roughly the longest silent one first.
     order: VecDeque<ViewerId>,
@@ -50,6 +56,7 @@ struct Sender {
     last: Option<Mono>,
     touched: Mono,
     verdicts: VecDeque<Said>,
+    past: Past,
 }
 
 /// What was said about one comment.
@@ -63,11 +70,25 @@ struct Said {
     verdict: Option<Verdict>,
 }
 
+/// What a room listens with.
+#[derive(Debug)]
+pub struct Ear<'a> {
+    /// Reads texts.
+    pub scanner: &'a mut Scanner,
+    /// The words that the app lists.
+    pub words: Option<&'a Words>,
+}
+
 /// What the room says to a comment.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Heard {
-    /// It may be shown, as from this sender; [`Room::settle`] tells under which verdict.
-    Admitted(SenderRef),
+    /// It may be shown; [`Room::settle`] tells under which verdict.
+    Admitted {
+        /// As from whom.
+        sender: SenderRef,
+        /// How.
+        shown: Shown,
+    },
     /// It may not.
     Refused(Refusal),
     /// It came before.
@@ -88,6 +109,8 @@ impl Room {
             fact: None,
             mutes: BTreeMap::new(),
             bans: BTreeMap::new(),
+            words: None,
+            echo: Echo::default(),
             senders: HashMap::new(),
             order: VecDeque::new(),
             senders_max,
@@ -111,6 +134,11 @@ impl Room {
         sanction(&mut self.bans, viewer, until);
     }
 
+    /// Takes another list of words; `None` ends it.
+    pub fn list(&mut self, words: Option<Arc<Words>>) {
+        self.words = words;
+    }
+
     /// Decides about a comment of `viewer`. A viewer whose session ended sends again, in the next
     /// one, what was not answered: the same number and text are the same comment.
     pub fn hear(
@@ -118,6 +146,7 @@ impl Room {
         viewer: &ViewerId,
         asker: Asker,
         comment: Comment<'_>,
+        ear: Ear<'_>,
         now: Now,
     ) -> Heard {
         let text = hash(comment.text);
@@ -133,24 +162,50 @@ impl Room {
             last: sender.and_then(|it| it.last),
         };
         let rules = self.fact.as_ref().map(|it| Rules { open: it.open, settings: &it.settings });
-        let judged = judge::judge(comment, &history, rules, now);
+        let judged = judge::judge(comment, &history, rules, now)
+            .and_then(|()| self.judge_text(viewer, comment, ear, now.mono));
         let refill_ms = self.settings().map_or(0, |it| it.viewer_refill_ms);
         let Some(sender) = self.sender(viewer, now.mono) else {
             let full = judge::later(Reason::RoomBusy, FULL_RETRY_MS);
             return Heard::Refused(judged.err().unwrap_or(full));
         };
         match judged {
-            Ok(()) => {
+            Ok((shown, sketch)) => {
                 sender.rate.take(refill_ms, now.mono);
                 sender.last = Some(now.mono);
                 sender.remember(Said { asker, text, verdict: None });
-                Heard::Admitted(sender.sender_ref)
+                let sender_ref = sender.sender_ref;
+                if let Some(sketch) = sketch {
+                    sender.past.push(sketch, now.mono);
+                    self.echo.push(&sketch, now.mono);
+                }
+                Heard::Admitted { sender: sender_ref, shown }
             }
             Err(refusal) => {
                 sender.remember(Said { asker, text, verdict: Some(drop_as(refusal)) });
                 Heard::Refused(refusal)
             }
         }
+    }
+
+    fn judge_text(
+        &self,
+        viewer: &ViewerId,
+        comment: Comment<'_>,
+        ear: Ear<'_>,
+        now: Mono,
+    ) -> Result<(Shown, Option<Sketch>), Refusal> {
+        let Some(settings) = self.settings() else { return Err(judge::never(Reason::NoRoom)) };
+        let none = Past::default();
+        let past = self.senders.get(viewer).map_or(&none, |it| &it.past);
+        let (own, app) = (self.words.as_deref(), ear.words);
+        let lists: &[&Words] = match (app, own) {
+            (Some(app), Some(own)) => &[app, own],
+            (Some(one), None) | (None, Some(one)) => &[one],
+            (None, None) => &[],
+        };
+        let taste = Taste { settings, lists, past, echo: &self.echo };
+        text::judge(ear.scanner, comment.text, comment.role, taste, now)
     }
 
     /// Remembers the verdict about an admitted comment.
@@ -165,6 +220,7 @@ impl Room {
     pub fn expire(&mut self, now: Now) {
         self.mutes.retain(|_, until| *until > now.wall);
         self.bans.retain(|_, until| *until > now.wall);
+        self.echo.expire(now.mono);
         let slow = Duration::from_millis(self.settings().map_or(0, |it| it.slow_mode_ms).into());
         let life = SENDER_LIFE.max(slow);
         for _ in 0..EXPIRE_MAX.min(self.order.len()) {
@@ -228,6 +284,7 @@ impl Sender {
             last: None,
             touched: Mono(0),
             verdicts: VecDeque::new(),
+            past: Past::default(),
         }
     }
 

@@ -2,28 +2,60 @@
 
 use std::ops::RangeInclusive;
 
-use proto::control::RoomSettings;
+use proto::control::{Action, RoomSettings};
 
-/// A setting outside its range.
+/// Hosts that may be linked to.
+pub const LINK_HOSTS_MAX: usize = 16;
+/// Bytes of a host's name (RFC 1035, 2.3.4).
+const HOST_BYTES_MAX: usize = 253;
+
+/// A setting that no room may have.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("{field} must be {} to {}, not {value}", range.start(), range.end())]
-pub struct OutOfRange {
-    /// Which.
-    pub field: &'static str,
-    /// What it may be.
-    pub range: RangeInclusive<u32>,
-    /// What it was to be.
-    pub value: u32,
+pub enum BadSetting {
+    /// A number outside its range.
+    #[error("{field} must be {} to {}, not {value}", range.start(), range.end())]
+    OutOfRange {
+        /// Which.
+        field: &'static str,
+        /// What it may be.
+        range: RangeInclusive<u32>,
+        /// What it was to be.
+        value: u32,
+    },
+    /// A link has no letters to put stars for.
+    #[error("{field} may be allow, shadow, review or refuse, not mask")]
+    Mask {
+        /// Which.
+        field: &'static str,
+    },
+    /// Too many hosts, or one that is none.
+    #[error(
+        "link_hosts takes {LINK_HOSTS_MAX} names of hosts in lower case, without scheme or path"
+    )]
+    Hosts,
+}
+
+impl BadSetting {
+    /// The setting's name.
+    #[must_use]
+    pub const fn field(&self) -> &'static str {
+        match self {
+            Self::OutOfRange { field, .. } | Self::Mask { field } => field,
+            Self::Hosts => "link_hosts",
+        }
+    }
 }
 
 /// Checks every setting.
-pub fn check(settings: &RoomSettings) -> Result<(), OutOfRange> {
+pub fn check(settings: &RoomSettings) -> Result<(), BadSetting> {
     let fields = [
         // A grapheme has at least one byte, so more than the bytes of a text says nothing.
         ("graphemes_max", settings.graphemes_max, 1..=2048),
         ("slow_mode_ms", settings.slow_mode_ms, 0..=3_600_000),
         ("viewer_burst", settings.viewer_burst, 1..=1000),
         ("viewer_refill_ms", settings.viewer_refill_ms, 1..=600_000),
+        ("repeat_ms", settings.repeat_ms, 0..=600_000),
+        ("echo_max", settings.echo_max, 0..=1_000_000),
         ("hot_sessions", settings.hot_sessions, 1..=u32::MAX),
         ("cold_sessions", settings.cold_sessions, 0..=settings.hot_sessions),
         ("items_per_s", settings.items_per_s, 1..=2000),
@@ -32,10 +64,28 @@ pub fn check(settings: &RoomSettings) -> Result<(), OutOfRange> {
     ];
     for (field, value, range) in fields {
         if !range.contains(&value) {
-            return Err(OutOfRange { field, range, value });
+            return Err(BadSetting::OutOfRange { field, range, value });
         }
     }
+    for (field, action) in [("links", settings.links), ("contacts", settings.contacts)] {
+        if action == Action::Mask {
+            return Err(BadSetting::Mask { field });
+        }
+    }
+    let hosts = &settings.link_hosts;
+    if hosts.len() > LINK_HOSTS_MAX || !hosts.iter().all(|it| is_host(it)) {
+        return Err(BadSetting::Hosts);
+    }
     Ok(())
+}
+
+fn is_host(name: &str) -> bool {
+    let is_label = |it: &str| {
+        let bytes = it.as_bytes();
+        let is_part = |it: &u8| it.is_ascii_lowercase() || it.is_ascii_digit() || *it == b'-';
+        matches!(bytes.len(), 1..=63) && bytes.iter().all(is_part)
+    };
+    name.len() <= HOST_BYTES_MAX && name.contains('.') && name.split('.').all(is_label)
 }
 
 #[cfg(test)]
@@ -47,7 +97,7 @@ mod tests {
         let check_field = |change: fn(&mut RoomSettings), expected: Option<&str>| {
             let mut settings = RoomSettings::default();
             change(&mut settings);
-            assert_eq!(check(&settings).err().map(|it| it.field), expected);
+            assert_eq!(check(&settings).err().map(|it| it.field()), expected);
         };
 
         check_field(|_| {}, None);
@@ -57,5 +107,9 @@ mod tests {
         check_field(|it| it.cold_sessions = it.hot_sessions + 1, Some("cold_sessions"));
         check_field(|it| it.interval_ms = 10_000, None);
         check_field(|it| it.interval_ms = 10_001, Some("interval_ms"));
+        check_field(|it| it.links = Action::Mask, Some("links"));
+        check_field(|it| it.link_hosts = vec!["a.example".to_owned()], None);
+        check_field(|it| it.link_hosts = vec!["http://a.example".to_owned()], Some("link_hosts"));
+        check_field(|it| it.link_hosts = vec!["a.b".to_owned(); 17], Some("link_hosts"));
     }
 }

@@ -44,6 +44,9 @@ pub enum Misshapen {
 /// The graphemes of `text`; of a longer text, those of its first [`TEXT_BYTES_MAX`] bytes.
 pub fn graphemes(text: &str) -> Result<usize, Misshapen> {
     let head = &text[..text.floor_char_boundary(TEXT_BYTES_MAX)];
+    if head.chars().all(is_plain) && head.bytes().any(|it| it != b' ') {
+        return Ok(head.chars().count());
+    }
     let normal: Cow<'_, str> = if unicode_normalization::is_nfc(head) {
         head.into()
     } else {
@@ -58,6 +61,14 @@ pub fn graphemes(text: &str) -> Result<usize, Misshapen> {
         graphemes += 1;
     }
     Ok(graphemes)
+}
+
+/// Characters that are shown, are a grapheme each beside each other, and are in NFC: printable
+/// ASCII, and what East Asian texts mostly consist of.
+const fn is_plain(character: char) -> bool {
+    matches!(character,
+        ' '..='~' | '\u{3001}'..='\u{3029}' | '\u{3041}'..='\u{3096}' | '\u{30A1}'..='\u{30FF}'
+        | '\u{4E00}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7A3}' | '\u{FF01}'..='\u{FF60}')
 }
 
 /// What a character does to the line it stands in.
@@ -201,6 +212,16 @@ mod tests {
     fn only_the_first_bytes_of_a_long_text_are_read() {
         check(&"x".repeat(1_000_000), Ok(TEXT_BYTES_MAX));
         check(&format!("{}\u{202E}", "x".repeat(TEXT_BYTES_MAX)), Ok(TEXT_BYTES_MAX));
+    }
+
+    #[test]
+    fn plain_characters_are_what_they_are_taken_for() {
+        let plain: Vec<char> = ('\0'..=char::MAX).filter(|it| is_plain(*it)).collect();
+        let text: String = plain.iter().collect();
+
+        assert!(plain.iter().all(|it| matches!(classify(*it), Class::Visible | Class::Space)));
+        assert!(unicode_normalization::is_nfc(&text));
+        assert_eq!(text.graphemes(true).count(), plain.len());
     }
 
     proptest! {

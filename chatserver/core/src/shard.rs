@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
+use std::sync::Arc;
 use std::time::Duration;
 
 use proto::control::Fact;
@@ -19,8 +20,10 @@ use proto::verdict::{Fate, Reason, Verdict};
 use crate::asker::{Asked, Asker, Askers};
 use crate::id::Ids;
 use crate::judge::{self, Comment, History, Now};
-use crate::room::{Heard, Room, drop_as};
+use crate::room::{Ear, Heard, Room, drop_as};
 use crate::sender::SenderSecret;
+use crate::text::Shown;
+use crate::words::{Scanner, Words};
 
 /// How often old state is swept out.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -43,7 +46,7 @@ pub struct Limits {
 }
 
 /// What a shard is told.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Input {
     /// From `uplink`: a viewer did something.
     Uplink {
@@ -56,6 +59,15 @@ pub enum Input {
     Fact(Fact),
     /// From `sealed`.
     Event(RoomEvent),
+    /// The words that an app, or one room of it, lists now; `None`: none any more.
+    Words {
+        /// Whose.
+        app: AppId,
+        /// Where; `None`: in all rooms.
+        room: Option<RoomId>,
+        /// Which.
+        words: Option<Arc<Words>>,
+    },
     /// The item of an [`Output::Publish`] is on the bus.
     Published(ItemId),
     /// The bus had no place for the item of an [`Output::Publish`].
@@ -83,6 +95,9 @@ pub struct Shard {
     secret: SenderSecret,
     ids: Ids,
     rooms: BTreeMap<(AppId, RoomId), Room>,
+    /// Words that apps list, for as many apps as are configured.
+    words: BTreeMap<AppId, Arc<Words>>,
+    scanner: Scanner,
     askers: Askers,
     outputs: VecDeque<Output>,
     sweep_at: Mono,
@@ -101,6 +116,8 @@ impl Shard {
             limits,
             secret,
             rooms: BTreeMap::new(),
+            words: BTreeMap::new(),
+            scanner: Scanner::default(),
             outputs: VecDeque::new(),
             sweep_at: Mono(0),
             swept: None,
@@ -114,6 +131,7 @@ impl Shard {
             Input::Uplink { node, entry } => self.hear(node, entry, now),
             Input::Fact(fact) => self.learn(fact),
             Input::Event(event) => self.close(&event),
+            Input::Words { app, room, words } => self.list(app, room, words),
             Input::Published(id) => self.settle(id, Verdict::Admit(id)),
             Input::Busy(id) => {
                 self.settle(
@@ -182,16 +200,26 @@ impl Shard {
         };
         let asker = Asker { node, session, cid };
         let comment = Comment { text: &text, role, may_send };
+        let words = self.words.get(&app).map(|it| &**it);
+        let ear = Ear { scanner: &mut self.scanner, words };
         let heard = match self.rooms.get_mut(&(app, room.clone())) {
-            Some(it) => it.hear(&viewer, asker, comment, now),
+            Some(it) => it.hear(&viewer, asker, comment, ear, now),
             None => match judge::judge(comment, &History::default(), None, now) {
                 Ok(()) => return,
                 Err(refusal) => Heard::Refused(refusal),
             },
         };
         match heard {
-            Heard::Admitted(sender) => {
+            Heard::Admitted { shown: Shown::Shadowed, .. } => {
+                let verdict = Verdict::Shadow(self.ids.next(now.wall));
+                if let Some(room) = self.rooms.get_mut(&(app, room)) {
+                    room.settle(&viewer, asker, verdict);
+                }
+                self.reply(asker, Outcome::Verdict(verdict));
+            }
+            Heard::Admitted { sender, shown } => {
                 let id = self.ids.next(now.wall);
+                let text = if let Shown::Masked(masked) = shown { masked } else { text };
                 let body = Body::Comment { text, style, media_ms };
                 let item = Item { id, lane: Lane::Comment, sender, role, at: now.wall, body };
                 let (name, is_settled) = (room.clone(), false);
@@ -223,6 +251,22 @@ impl Shard {
                 }
             }
             Some(Verdict::Drop { .. }) => {}
+        }
+    }
+
+    fn list(&mut self, app: AppId, room: Option<RoomId>, words: Option<Arc<Words>>) {
+        match (room, words) {
+            (Some(name), words) => {
+                if let Some(room) = self.room(app, &name) {
+                    room.list(words);
+                }
+            }
+            (None, Some(words)) => {
+                self.words.insert(app, words);
+            }
+            (None, None) => {
+                self.words.remove(&app);
+            }
         }
     }
 

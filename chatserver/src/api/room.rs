@@ -177,7 +177,7 @@ fn answer(status: StatusCode, room: RoomFact) -> Response {
 
 fn check(settings: &RoomSettings) -> Result<(), No> {
     settings::check(settings)
-        .map_err(|error| No::Field { field: error.field, why: error.to_string() })
+        .map_err(|error| No::Field { field: error.field(), why: error.to_string() })
 }
 
 fn merge(settings: &RoomSettings, changes: &Map<String, Value>) -> Result<RoomSettings, No> {

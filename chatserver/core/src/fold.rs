@@ -1,0 +1,397 @@
+//! A text as a matcher reads it: what looks or sounds the same becomes the same.
+//!
+//! Folded away are case, width and style (NFKD), accents and stacked marks, look-alikes of other
+//! scripts (UTS #39 skeletons), traditional characters, katakana, digits of other scripts; left
+//! out are spaces, signs, emoji and everything without width. A [`Glyph`] knows the bytes that it
+//! stands for, so a hit can be told in the text that was sent, which is never changed.
+
+mod entry;
+
+use proto::limits::TEXT_BYTES_MAX;
+
+use crate::fold::entry::Entry;
+
+/// A flag is two region letters; from this many on in a row they spell a word.
+const REGIONS_SPELL: usize = 3;
+/// From this many equal letters on a run is drawn out on purpose.
+const RUN_MIN: usize = 3;
+
+/// What stands between two glyphs.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Gap {
+    /// Nothing that shows.
+    None,
+    /// Signs or emoji.
+    Sign,
+    /// White space, perhaps with signs.
+    Space,
+}
+
+/// How letters make words.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Class {
+    /// Words stand between spaces.
+    Alphabetic,
+    /// Words follow each other without a space: Han and kana.
+    Ideographic,
+    /// A digit.
+    Digit,
+}
+
+/// One folded letter.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Glyph {
+    /// What it reads as.
+    pub letter: char,
+    /// Where its source begins, in bytes of the text.
+    pub from: u16,
+    /// Where its source ends.
+    pub to: u16,
+    /// What stands before it.
+    pub gap: Gap,
+    /// Whether a word may begin here, and end before it: a vowel sign and the second letter of a
+    /// ligature belong to the glyph before them.
+    pub is_first: bool,
+}
+
+impl Glyph {
+    /// How it makes words.
+    #[must_use]
+    pub fn class(&self) -> Class {
+        match self.letter {
+            '0'..='9' => Class::Digit,
+            it if entry::is_ideographic(it) => Class::Ideographic,
+            _ => Class::Alphabetic,
+        }
+    }
+}
+
+/// What one character is to a reader of addresses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Part {
+    /// Letters and digits, folded.
+    Letters(Letters),
+    /// A sign, an emoji, a space.
+    Other,
+    /// Nothing that shows.
+    Nothing,
+}
+
+/// The letters that one character folds to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Letters {
+    /// One.
+    One(Option<char>),
+    /// Several.
+    Many(&'static str),
+}
+
+impl Iterator for Letters {
+    type Item = char;
+
+    fn next(&mut self) -> Option<char> {
+        match self {
+            Self::One(letter) => letter.take(),
+            Self::Many(letters) => {
+                let mut rest = letters.chars();
+                let first = rest.next();
+                *letters = rest.as_str();
+                first
+            }
+        }
+    }
+}
+
+/// What `character` alone folds to.
+pub(crate) fn part(character: char) -> Part {
+    match entry::of(character) {
+        Entry::Letter(it) | Entry::Mark(it) => Part::Letters(Letters::One(Some(it))),
+        Entry::Letters(it) => Part::Letters(Letters::Many(it)),
+        Entry::Region(_) | Entry::Sign | Entry::Space => Part::Other,
+        Entry::Nothing => Part::Nothing,
+    }
+}
+
+/// How much a reader forgives.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Reading {
+    /// The text as it is.
+    Plain,
+    /// Digits and signs among letters are letters (`5h1t`), and drawn-out letters are short.
+    Loose {
+        /// What `1`, `!` and `|` are: `i` or `l`.
+        one: char,
+        /// To how many letters a run of three or more shrinks.
+        run: usize,
+    },
+}
+
+/// Every loose reading.
+pub const LOOSE: [Reading; 4] = [
+    Reading::Loose { one: 'i', run: 1 },
+    Reading::Loose { one: 'i', run: 2 },
+    Reading::Loose { one: 'l', run: 1 },
+    Reading::Loose { one: 'l', run: 2 },
+];
+
+/// A folded text, and the memory for the next one.
+#[derive(Clone, Debug, Default)]
+pub struct Folded {
+    glyphs: Vec<Glyph>,
+    is_loose: bool,
+}
+
+impl Folded {
+    /// The glyphs of the text that was folded last.
+    #[must_use]
+    pub fn glyphs(&self) -> &[Glyph] {
+        &self.glyphs
+    }
+
+    /// Whether a [`LOOSE`] reading of the same text may read otherwise than this one.
+    #[must_use]
+    pub const fn is_loose(&self) -> bool {
+        self.is_loose
+    }
+
+    /// Reads the first [`TEXT_BYTES_MAX`] bytes of `text`, in linear time.
+    pub fn fold(&mut self, text: &str, reading: Reading) {
+        let text = &text[..text.floor_char_boundary(TEXT_BYTES_MAX)];
+        self.glyphs.clear();
+        self.is_loose = false;
+        let (mut word, mut flags) = (Stretch::default(), Stretch::default());
+        let mut gap = Gap::None;
+        for (from, sent) in text.char_indices() {
+            let character = self.loosen(sent, reading, word.at(text, from, mixed));
+            let to = from + sent.len_utf8();
+            gap = match entry::of(character) {
+                Entry::Letter(letter) => self.push(letter, from..to, gap, true),
+                Entry::Letters(letters) => {
+                    for (no, letter) in letters.chars().enumerate() {
+                        gap = self.push(letter, from..to, gap, no == 0);
+                    }
+                    gap
+                }
+                Entry::Mark(letter) => self.push(letter, from..to, gap, self.glyphs.is_empty()),
+                Entry::Region(letter) if flags.at(text, from, spelled) => {
+                    self.push(letter, from..to, gap, true)
+                }
+                Entry::Region(_) | Entry::Sign => gap.max(Gap::Sign),
+                Entry::Space => Gap::Space,
+                Entry::Nothing => gap,
+            };
+        }
+        if let Reading::Loose { run, .. } = reading {
+            self.shrink(run);
+        }
+    }
+
+    fn loosen(&mut self, sent: char, reading: Reading, is_mixed: bool) -> char {
+        let one = match reading {
+            Reading::Plain => 'i',
+            Reading::Loose { one, .. } => one,
+        };
+        let read = match sent {
+            _ if !is_mixed => return sent,
+            '0' => 'o',
+            '1' | '!' | '|' => one,
+            '3' => 'e',
+            '4' | '@' => 'a',
+            '5' | '$' => 's',
+            '7' | '+' => 't',
+            '8' => 'b',
+            _ => return sent,
+        };
+        self.is_loose = true;
+        if reading == Reading::Plain { sent } else { read }
+    }
+
+    fn push(
+        &mut self,
+        letter: char,
+        source: std::ops::Range<usize>,
+        gap: Gap,
+        is_first: bool,
+    ) -> Gap {
+        let byte = |it: usize| u16::try_from(it).expect("TEXT_BYTES_MAX fits 16 bits");
+        let (from, to) = (byte(source.start), byte(source.end));
+        self.glyphs.push(Glyph { letter, from, to, gap, is_first });
+        if let [.., a, b, c] = self.glyphs.as_slice()
+            && a.letter == b.letter
+            && b.letter == c.letter
+            && c.class() != Class::Digit
+        {
+            self.is_loose = true;
+        }
+        Gap::None
+    }
+
+    /// Makes `run` letters of three and more equal ones.
+    fn shrink(&mut self, run: usize) {
+        let mut kept = 0;
+        let mut start = 0;
+        while start < self.glyphs.len() {
+            let first = self.glyphs[start];
+            let same = |it: &&Glyph| it.letter == first.letter;
+            let length = self.glyphs[start..].iter().take_while(same).count();
+            let is_drawn_out = length >= RUN_MIN && first.class() != Class::Digit;
+            let keep = if is_drawn_out { run.min(length) } else { length };
+            self.glyphs.copy_within(start..start + keep, kept);
+            kept += keep;
+            self.glyphs[kept - 1].to = self.glyphs[start + length - 1].to;
+            start += length;
+        }
+        self.glyphs.truncate(kept);
+    }
+}
+
+/// A stretch of the text that was looked at once, as a whole.
+#[derive(Debug, Default)]
+struct Stretch {
+    end: usize,
+    holds: bool,
+}
+
+impl Stretch {
+    /// What `look` says about the stretch that `from` lies in.
+    fn at(&mut self, text: &str, from: usize, look: fn(&str) -> (usize, bool)) -> bool {
+        if from >= self.end {
+            let (length, holds) = look(&text[from..]);
+            *self = Self { end: from + length, holds };
+        }
+        self.holds
+    }
+}
+
+/// Whether letters stand among the ASCII letters, digits and signs that `text` begins with.
+fn mixed(text: &str) -> (usize, bool) {
+    let is_part = |it: &u8| it.is_ascii_alphanumeric() || b"!|@$+".contains(it);
+    let length = text.bytes().take_while(|it| is_part(it)).count();
+    let has_letter = text.bytes().take(length).any(|it| it.is_ascii_alphabetic());
+    (length.max(1), has_letter)
+}
+
+/// Whether the region letters that `text` begins with spell a word instead of a flag.
+fn spelled(text: &str) -> (usize, bool) {
+    let is_region = |it: &char| matches!(it, '\u{1F1E6}'..='\u{1F1FF}');
+    let letters = text.chars().take_while(is_region).count();
+    (letters.max(1) * 4, letters >= REGIONS_SPELL)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(text: &str, reading: Reading) -> String {
+        let mut folded = Folded::default();
+        folded.fold(text, reading);
+        folded.glyphs().iter().map(|it| it.letter).collect()
+    }
+
+    fn check(text: &str, expected: &str) {
+        assert_eq!(read(text, Reading::Plain), expected, "{text:?}");
+    }
+
+    #[test]
+    fn case_width_style_and_accents_fold_away() {
+        check("FuCK", "fuck");
+        check("ｆｕｃｋ", "fuck");
+        check("𝓯𝖚𝕔𝘬 ⓕⓤⓒⓚ 🅵🅤🅲🅺 🄵", "fuckfuckfuckf");
+        check("f\u{336}ü\u{30A}ć\u{327}k\u{20D2}", "fuck");
+        check("Straße ﬁn ①²½", "strassefin1212");
+        check("ﾊﾞｶ バカ ばか", "は\u{3099}かは\u{3099}かは\u{3099}か");
+        check("٣۴५", "345");
+    }
+
+    #[test]
+    fn look_alikes_and_variants_fold_together() {
+        check("fuсk ѕhіt рorn", "fuckshitporn");
+        check("ƒυϲκ", "fuck");
+        check("法輪 媽 國", "法轮妈国");
+        check("\u{2F08}民", "人民");
+    }
+
+    #[test]
+    fn spaces_signs_and_what_has_no_width_are_left_out() {
+        check("f.u c\u{200B}k\u{AD}!", "fuck");
+        check("操🤬你_妈", "操你妈");
+        check("🇸🇧 🇫🇺🇨🇰", "fuck");
+        check("\u{2800}\u{3164}", "");
+    }
+
+    #[test]
+    fn scripts_that_need_their_marks_keep_them() {
+        check("กำ", "ก\u{E4D}\u{E32}");
+        check("हिन्दी", "हिन्दी");
+        let mut folded = Folded::default();
+
+        folded.fold("हिe", Reading::Plain);
+
+        let firsts: Vec<bool> = folded.glyphs().iter().map(|it| it.is_first).collect();
+        assert_eq!(firsts, [true, false, true]);
+    }
+
+    #[test]
+    fn a_glyph_knows_its_bytes_and_what_stands_before_it() {
+        let mut folded = Folded::default();
+
+        folded.fold("a. 妈ß", Reading::Plain);
+
+        let glyph = |letter, from, to, gap, is_first| Glyph { letter, from, to, gap, is_first };
+        let expected = [
+            glyph('a', 0, 1, Gap::None, true),
+            glyph('妈', 3, 6, Gap::Space, true),
+            glyph('s', 6, 8, Gap::None, true),
+            glyph('s', 6, 8, Gap::None, false),
+        ];
+        assert_eq!(folded.glyphs(), expected);
+    }
+
+    #[test]
+    fn a_loose_reading_takes_digits_among_letters_for_letters() {
+        let [i1, i2, l1, _] = LOOSE;
+
+        assert_eq!(read("5h1t a55 k!ll 455", i1), "shitasskill455");
+        assert_eq!(read("s1ut", l1), "slut");
+        assert_eq!(read("fuuuck asssss", i1), "fuckas");
+        assert_eq!(read("fuuuck asssss", i2), "fuuckass");
+    }
+
+    #[test]
+    fn only_some_texts_need_a_loose_reading() {
+        let needs = |text: &str| {
+            let mut folded = Folded::default();
+            folded.fold(text, Reading::Plain);
+            folded.is_loose()
+        };
+
+        assert!(needs("5h1t") && needs("fuuuck") && needs("哈哈哈"));
+        assert!(!needs("455") && !needs("hello 455") && !needs("前方高能"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_folds_to_glyphs_within_it(text in any::<String>()) {
+            let mut folded = Folded::default();
+            for reading in LOOSE.into_iter().chain([Reading::Plain]) {
+                folded.fold(&text, reading);
+                let mut last = 0;
+                for glyph in folded.glyphs() {
+                    prop_assert!(glyph.from >= last && glyph.from < glyph.to);
+                    prop_assert!(text.is_char_boundary(glyph.from.into()));
+                    prop_assert!(text.is_char_boundary(glyph.to.into()));
+                    last = glyph.from;
+                }
+            }
+        }
+
+        #[test]
+        fn what_is_folded_folds_to_itself(text in any::<String>()) {
+            let once = read(&text, Reading::Plain);
+
+            prop_assert_eq!(read(&once, Reading::Plain), once);
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! Links and contacts in a text, also those that are written around.
+//!
+//! The text is read with the letters of [`crate::fold`] and the signs that addresses need; regular
+//! expressions (linear in the text) look at it only if it has something that an address needs.
+
+use std::sync::LazyLock;
+
+use proto::control::Action;
+use proto::limits::TEXT_BYTES_MAX;
+use regex::Regex;
+
+use crate::fold::{self, Part};
+
+/// Digits of a Chinese mobile number, which begins with 13 to 19.
+const MOBILE_DIGITS: usize = 11;
+/// Digits of an international number behind its plus (ITU-T E.164 allows 15).
+const WORLD_DIGITS: std::ops::RangeInclusive<usize> = 8..=15;
+/// Fewer different digits are a cheer (`16666666666`), no number.
+const DIFFERENT_MIN: usize = 4;
+/// Letters of the shortest number in words: eight words of three letters.
+const LETTERS_SPELLED: usize = 24;
+/// Digits in the name of an account, so that it is told from a word.
+const ACCOUNT_DIGITS: usize = 2;
+/// Signs or spaces between two digits of one number.
+const BETWEEN_MAX: usize = 2;
+
+/// What a text leads to.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Lead {
+    /// A site, by its host in lower case (`example.com`); empty where none can be told.
+    Link(String),
+    /// A person: an e-mail address, a telephone number, an account of a messenger.
+    Contact,
+}
+
+/// The latest action about anything that `text` leads to.
+pub fn find(text: &str, action: impl Fn(&Lead) -> Action) -> Action {
+    let text = &text[..text.floor_char_boundary(TEXT_BYTES_MAX)];
+    let read = read(text);
+    let signs = Signs::new(&read);
+    if signs.is_empty() {
+        return Action::Allow;
+    }
+    let contact = is_contact(&read, signs).then_some(Lead::Contact);
+    let leads = links(&read, signs).map(Lead::Link).chain(contact);
+    leads.map(|it| action(&it)).max().unwrap_or_default()
+}
+
+/// Whether `host` is one of `allowed`, or below one.
+pub fn is_below(host: &str, allowed: &[String]) -> bool {
+    allowed.iter().any(|it| {
+        host.strip_suffix(it.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    })
+}
+
+/// `text` in folded letters, with spaces and ASCII signs.
+fn read(text: &str) -> String {
+    let mut read = String::with_capacity(text.len());
+    for character in text.chars() {
+        match fold::part(character) {
+            Part::Letters(letters) => read.extend(letters),
+            Part::Nothing => {}
+            Part::Other => read.push(sign(character)),
+        }
+    }
+    read
+}
+
+/// What an address takes a sign for.
+fn sign(character: char) -> char {
+    match character {
+        '!'..='~' => character,
+        '。' | '｡' | '•' | '·' | '∙' | '․' | '・' | '﹒' | '．' | '｀' => '.',
+        // Full-width forms of ASCII.
+        '\u{FF01}'..='\u{FF5E}' => char::from_u32(u32::from(character) - 0xFEE0).unwrap_or(' '),
+        _ => ' ',
+    }
+}
+
+/// What addresses need, as far as a text has it; most texts have nothing of it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Signs {
+    /// A dot, as a sign or a word, with a letter or bracket before it.
+    has_dot: bool,
+    has_slash: bool,
+    /// ASCII letters.
+    letters: usize,
+    /// Digits in figures, of any script.
+    digits: usize,
+}
+
+impl Signs {
+    fn new(read: &str) -> Self {
+        let mut signs = Self::default();
+        let mut before = ' ';
+        for character in read.chars() {
+            match character {
+                '.' | '点' => signs.has_dot |= before.is_ascii() && before != ' ',
+                '/' => signs.has_slash = true,
+                'a'..='z' => signs.letters += 1,
+                _ if digit(character).is_some() => signs.digits += 1,
+                _ => {}
+            }
+            if character != ' ' {
+                before = character;
+            }
+        }
+        signs.has_dot |= signs.letters > 0 && read.contains("dot");
+        signs
+    }
+
+    /// Whether a telephone number may be spelled.
+    const fn spell_numbers(self) -> bool {
+        self.digits >= *WORLD_DIGITS.start() || self.letters >= LETTERS_SPELLED
+    }
+
+    const fn is_empty(self) -> bool {
+        !(self.has_dot || self.has_slash || self.digits >= ACCOUNT_DIGITS || self.spell_numbers())
+    }
+}
+
+macro_rules! pattern {
+    ($name:ident = $($part:expr),+) => {
+        static $name: LazyLock<Regex> = LazyLock::new(|| {
+            Regex::new(concat!($($part),+)).expect("the pattern is tested")
+        });
+    };
+}
+
+/// Endings that no word of a sentence is.
+macro_rules! endings {
+    () => {
+        "com|net|org|cn|cc|tv|io|xyz|top|vip|club|shop|site|online|info|biz|ru|uk|jp|kr|de|fr|hk|tw\
+         |eu|app|dev|gg|ly|icu|ltd|xin|wang|ink|fun|pro|mobi|asia|tk|ml|ga|cf|pw|ws|la|sh|ai|br|ca"
+    };
+}
+
+pattern!(SCHEME = r"\b[a-z][a-z0-9+-]{1,15}\s?:\s?/\s?/\s?([a-z0-9.-]*)");
+pattern!(WWW = r"\bwww\s?\.\s?([a-z0-9-]+(?:\.[a-z0-9-]+)*)");
+pattern!(
+    HOST = r"([a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:",
+    endings!(),
+    r"))(?:[^a-z0-9.-]|\.?$|\.[^a-z0-9])"
+);
+// Endings that are words too lead somewhere only with a path behind them.
+pattern!(
+    PATH = r"([a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:me|so|is|it|in|to|us|my|at|be|no|am|do|co|link|live|now|win|world|id|st|im|page|us))/[a-z0-9]"
+);
+pattern!(
+    AROUND = r"([a-z0-9-]{2,})(?:\s{0,2}[\[({<]\s?(?:\.|点|dot)\s?[\])}>]\s{0,2}|\s{0,2}点\s{0,2}|\s+dot\s+|\s+\.\s*|\s*\.\s+)(com|net|org|cn|cc|vip|top|xyz)\b"
+);
+pattern!(NUMBERS = r"\b(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})\b");
+pattern!(
+    MAIL = r"[a-z0-9._+-]+\s?(?:@|[\[({]\s?at\s?[\])}])\s?[a-z0-9-]+(?:\s?(?:\.|[\[({]\s?dot\s?[\])}]|点)\s?[a-z0-9-]+)*\s?(?:\.|[\[({]\s?dot\s?[\])}]|点)\s?[a-z]{2,}"
+);
+pattern!(
+    MESSENGER = r"(?:微信|薇信|威信|维信|徽信|卫星|加微|加薇|加v|v信|扣扣|企鹅|(?:^|[^a-z0-9])(?:weixin|wechat|vx|wx|qq|tg|telegram|whatsapp|line|kakao|zalo|discord|ig|insta|snap))[^a-z0-9]{0,6}(?:id|no)?[^a-z0-9]{0,3}([a-z0-9_-]{5,20})"
+);
+pattern!(GROUPED = r"(?:^|[^0-9])\(?[0-9]{3}\)?[-. ]{1,2}[0-9]{3}[-. ][0-9]{4}(?:[^0-9]|$)");
+
+fn links(read: &str, signs: Signs) -> impl Iterator<Item = String> {
+    let captured = |pattern: &'static LazyLock<Regex>| {
+        pattern.captures_iter(read).filter_map(|it| Some(it.get(1)?.as_str().to_owned()))
+    };
+    let schemes = [&SCHEME].into_iter().filter(move |_| signs.has_slash);
+    let dotted = [&WWW, &HOST, &PATH, &NUMBERS].into_iter().filter(move |_| signs.has_dot);
+    let around = signs.has_dot.then(|| AROUND.captures_iter(read)).into_iter().flatten();
+    let around =
+        around.filter_map(|it| Some(format!("{}.{}", it.get(1)?.as_str(), it.get(2)?.as_str())));
+    schemes.chain(dotted).flat_map(captured).chain(around)
+}
+
+fn is_contact(read: &str, signs: Signs) -> bool {
+    let is_account = |it: regex::Captures<'_>| {
+        let digits = |id: &str| id.bytes().filter(u8::is_ascii_digit).count();
+        it.get(1).is_some_and(|id| digits(id.as_str()) >= ACCOUNT_DIGITS)
+    };
+    signs.digits >= ACCOUNT_DIGITS && MESSENGER.captures_iter(read).any(is_account)
+        || signs.has_dot && MAIL.is_match(read)
+        || signs.spell_numbers() && (GROUPED.is_match(read) || has_number(read))
+}
+
+/// Whether digits, in figures or words, make a telephone number.
+fn has_number(read: &str) -> bool {
+    let mut number = Number::default();
+    let mut rest = read;
+    while let Some(character) = rest.chars().next() {
+        let spelled = SPELLED.iter().find(|it| rest.starts_with(it.0));
+        let (digit, length) = match (digit(character), spelled) {
+            (Some(digit), _) => (Some(digit), character.len_utf8()),
+            (None, Some((word, digit))) => (Some(*digit), word.len()),
+            (None, None) => (None, character.len_utf8()),
+        };
+        rest = &rest[length..];
+        if number.take(character, digit) {
+            return true;
+        }
+    }
+    number.is_complete()
+}
+
+const SPELLED: [(&str, char); 11] = [
+    ("zero", '0'),
+    ("oh ", '0'),
+    ("one", '1'),
+    ("two", '2'),
+    ("three", '3'),
+    ("four", '4'),
+    ("five", '5'),
+    ("six", '6'),
+    ("seven", '7'),
+    ("eight", '8'),
+    ("nine", '9'),
+];
+
+/// The digit that a character stands for when a number is read out.
+const fn digit(character: char) -> Option<char> {
+    Some(match character {
+        '0'..='9' => character,
+        '〇' | '零' | '洞' => '0',
+        '一' | '壹' | '幺' => '1',
+        '二' | '贰' | '两' => '2',
+        '三' | '叁' => '3',
+        '四' | '肆' => '4',
+        '五' | '伍' => '5',
+        '六' | '陆' => '6',
+        '七' | '柒' | '拐' => '7',
+        '八' | '捌' => '8',
+        '九' | '玖' | '勾' => '9',
+        _ => return None,
+    })
+}
+
+/// Digits that may belong together.
+#[derive(Debug, Default)]
+struct Number {
+    digits: String,
+    between: usize,
+    has_plus: bool,
+}
+
+impl Number {
+    /// Takes what comes next; says whether a number is complete before it.
+    fn take(&mut self, character: char, digit: Option<char>) -> bool {
+        match digit {
+            Some(digit) => {
+                self.digits.push(digit);
+                self.between = 0;
+                false
+            }
+            None if !character.is_alphanumeric() && self.between < BETWEEN_MAX => {
+                if self.digits.is_empty() {
+                    self.has_plus = character == '+';
+                } else {
+                    self.between += 1;
+                }
+                false
+            }
+            None => {
+                let is_complete = self.is_complete();
+                *self = Self::default();
+                is_complete
+            }
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        let mut seen: Vec<u8> = self.digits.bytes().collect();
+        seen.sort_unstable();
+        seen.dedup();
+        if seen.len() < DIFFERENT_MIN {
+            return false;
+        }
+        if self.has_plus && WORLD_DIGITS.contains(&self.digits.len()) {
+            return true;
+        }
+        let national = match self.digits.len() {
+            MOBILE_DIGITS => self.digits.as_str(),
+            13 => self.digits.strip_prefix("86").unwrap_or_default(),
+            15 => self.digits.strip_prefix("0086").unwrap_or_default(),
+            _ => return false,
+        };
+        matches!(national.as_bytes(), [b'1', b'3'..=b'9', ..])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn leads(text: &str) -> Vec<Lead> {
+        let found = std::cell::RefCell::new(Vec::new());
+        find(text, |it| {
+            found.borrow_mut().push(it.clone());
+            Action::Refuse
+        });
+        found.into_inner()
+    }
+
+    fn link(text: &str, host: &str) {
+        assert!(leads(text).contains(&Lead::Link(host.to_owned())), "{text:?}: {:?}", leads(text));
+    }
+
+    #[test]
+    fn links_are_found_however_they_are_written() {
+        link("see https://Example.com/x?y", "example.com");
+        link("www.example.co.jp", "example.co.jp");
+        link("来baidu.com看", "baidu.com");
+        link("ｂａｉｄｕ．ｃｏｍ", "baidu.com");
+        link("baidu。com", "baidu.com");
+        link("baidu点com", "baidu.com");
+        link("baidu [dot] com", "baidu.com");
+        link("baidu dot com now", "baidu.com");
+        link("bai\u{200B}du.c\u{AD}om", "baidu.com");
+        link("t.me/joinchat", "t.me");
+        link("go 10.1.2.3:8080", "10.1.2.3");
+    }
+
+    #[test]
+    fn contacts_are_found_however_they_are_written() {
+        for text in [
+            "someone@example.com",
+            "someone (at) example.com",
+            "13812345678",
+            "138-1234-5678",
+            "1 3 8 1 2 3 4 5 6 7 8",
+            "一三八一二三四五六七八",
+            "幺三八幺二三四五六七八",
+            "①③⑧①②③④⑤⑥⑦⑧",
+            "+44 20 7946 0958",
+            "(555) 123-4567",
+            "one three eight one two three four five six seven eight",
+            "加微信 abc12345",
+            "VX:abc12345",
+            "QQ群 123456789",
+        ] {
+            assert!(leads(text).contains(&Lead::Contact), "{text:?}: {:?}", leads(text));
+        }
+    }
+
+    #[test]
+    fn ordinary_texts_lead_nowhere() {
+        for text in [
+            "666666666666",
+            "2333333",
+            "16666666666",
+            "前方高能。come on",
+            "call.me maybe",
+            "win.win",
+            "3.14159",
+            "so...it is",
+            "一二三四五六七",
+            "1080p 60fps",
+            "2026-11-29 20:00",
+            "100000000人气",
+            "10:9 我赢了",
+            "one two three",
+            "QQ飞车手游",
+            "微信支付",
+            "no.1",
+            "e.g. this",
+        ] {
+            assert_eq!(leads(text), [], "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_allowed_host_lets_hosts_below_it_pass() {
+        let allowed = ["example.com".to_owned()];
+        let found = |text: &str| {
+            find(text, |it| match it {
+                Lead::Link(host) if is_below(host, &allowed) => Action::Allow,
+                Lead::Link(_) | Lead::Contact => Action::Refuse,
+            })
+        };
+
+        assert_eq!(found("https://shop.example.com/1"), Action::Allow);
+        assert_eq!(found("https://evil-example.com"), Action::Refuse);
+        assert_eq!(found("example.com evil.com"), Action::Refuse);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(text in any::<String>()) {
+            let _leads = leads(&text);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What a text holds, judged: repeats, words, links and contacts, in this order.
+//!
+//! A refusal ends it; of what else is found the latest [`Action`] counts. Moderators and hosts may
+//! repeat themselves and link; listed words are listed for everyone.
+
+use std::time::Duration;
+
+use proto::control::{Action, RoomSettings};
+use proto::item::Role;
+use proto::time::Mono;
+use proto::verdict::Reason;
+
+use crate::judge::{Refusal, keeps_order, later, never};
+use crate::links::{self, Lead};
+use crate::repeats::{Echo, Past, Sketch};
+use crate::words::{self, Scanner, Words};
+
+/// How an admitted text is shown.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Shown {
+    /// As it was sent.
+    Plain,
+    /// To everyone, as this.
+    Masked(String),
+    /// As it was sent, to its sender alone.
+    Shadowed,
+}
+
+/// What a text is judged by.
+#[derive(Clone, Copy, Debug)]
+pub struct Taste<'a> {
+    /// The room's settings.
+    pub settings: &'a RoomSettings,
+    /// Listed words: the app's and the room's.
+    pub lists: &'a [&'a Words],
+    /// What the sender said lately.
+    pub past: &'a Past,
+    /// What the room heard lately.
+    pub echo: &'a Echo,
+}
+
+/// Judges `text`; an admitted one has a sketch to be remembered by, where repeats matter.
+pub fn judge(
+    scanner: &mut Scanner,
+    text: &str,
+    role: Role,
+    taste: Taste<'_>,
+    now: Mono,
+) -> Result<(Shown, Option<Sketch>), Refusal> {
+    let Taste { settings, lists, past, echo } = taste;
+    let hits = scanner.scan(text, lists);
+    let worst = hits.iter().map(|it| it.action).max().unwrap_or_default();
+    let masked = (worst == Action::Mask).then(|| words::mask(text, hits));
+    let is_free = keeps_order(role);
+    let matters = !is_free && settings.repeat_ms.max(settings.echo_max) > 0;
+    let sketch = matters.then(|| Sketch::new(text, scanner.folded().glyphs()));
+    if let Some(sketch) = &sketch {
+        check_repeats(sketch, settings, past, echo, now)?;
+    }
+    let led = if is_free { Action::Allow } else { led(text, settings) };
+    let shown = match worst.max(led) {
+        Action::Allow => Shown::Plain,
+        Action::Mask => masked.map_or(Shown::Plain, Shown::Masked),
+        Action::Shadow => Shown::Shadowed,
+        // Nobody is asked yet, so that nobody says yes.
+        Action::Review => return Err(never(Reason::Review)),
+        Action::Refuse => return Err(never(Reason::Words)),
+    };
+    Ok((shown, sketch))
+}
+
+fn check_repeats(
+    sketch: &Sketch,
+    settings: &RoomSettings,
+    past: &Past,
+    echo: &Echo,
+    now: Mono,
+) -> Result<(), Refusal> {
+    let window = Duration::from_millis(settings.repeat_ms.into());
+    let mut wait_ms = past.wait_ms(sketch, window, now);
+    if settings.echo_max > 0 {
+        wait_ms = wait_ms.max(echo.wait_ms(sketch, settings.echo_max, now));
+    }
+    if wait_ms > 0 { Err(later(Reason::Repeated, wait_ms)) } else { Ok(()) }
+}
+
+/// What is done about the links and contacts of `text`.
+fn led(text: &str, settings: &RoomSettings) -> Action {
+    let RoomSettings { links, contacts, link_hosts, .. } = settings;
+    if links.max(contacts) == &Action::Allow {
+        return Action::Allow;
+    }
+    let action = |it: &Lead| match it {
+        Lead::Link(host) if links::is_below(host, link_hosts) => Action::Allow,
+        Lead::Link(_) => *links,
+        Lead::Contact => *contacts,
+    };
+    links::find(text, action)
+}
