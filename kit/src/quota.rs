@@ -4,8 +4,8 @@
 //! asks first gets it, and has to ask each time. And a window per key: each process decides by
 //! itself, says several times a second what it saw, and learns what all saw.
 
-#[cfg(test)]
-mod contract;
+#[cfg(any(test, feature = "contract"))]
+pub mod contract;
 pub mod memory;
 mod window;
 
@@ -16,11 +16,12 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use proto::id::NodeId;
 use proto::time::Wall;
+use serde::{Deserialize, Serialize};
 
 pub use memory::MemoryQuota;
 
 /// A wish to take from one key's bucket.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Ask {
     /// Whose bucket, such as `flow:{room}`.
     pub key: Arc<str>,
@@ -33,7 +34,7 @@ pub struct Ask {
 }
 
 /// What was given.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Taken {
     /// At most what was wanted.
     pub granted: u32,
@@ -46,7 +47,7 @@ pub struct Taken {
 pub const WINDOW: Duration = Duration::from_secs(1);
 
 /// What a node says of one key.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Use {
     /// Which key, such as `entry:{room}`.
     pub key: Arc<str>,
@@ -57,7 +58,7 @@ pub struct Use {
 }
 
 /// What all nodes said of one key within the [`WINDOW`].
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Seen {
     /// How many want to pass a second, by what each node said last.
     pub wanted_per_s: u32,
@@ -68,7 +69,7 @@ pub struct Seen {
 }
 
 /// What all nodes said.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Shared {
     /// Nodes that said something within the [`WINDOW`], the one that asks among them.
     pub nodes: u32,
@@ -77,7 +78,7 @@ pub struct Shared {
 }
 
 /// The server that all share does not answer.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, thiserror::Error)]
 #[error("the shared quota is away")]
 pub struct Away;
 

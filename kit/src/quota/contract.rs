@@ -1,12 +1,17 @@
 //! What every [`Quota`] adapter does; its tests call [`check`] with an empty one.
 
+#![cfg_attr(not(test), expect(clippy::unwrap_used, reason = "a test is to panic"))]
+
 use proto::id::NodeId;
 use proto::time::Wall;
 
 use super::{Ask, Quota, Seen, Shared, Taken, Use};
 
 /// Panics where `quota` does not keep the contract. It must be empty; `now` is any time.
-pub(super) async fn check(quota: &dyn Quota, now: Wall) {
+///
+/// # Panics
+/// There.
+pub async fn check(quota: &dyn Quota, now: Wall) {
     a_bucket_starts_full_and_refills(quota, now).await;
     a_batch_is_answered_in_order(quota, now).await;
     what_can_never_be_given_says_so(quota, now).await;

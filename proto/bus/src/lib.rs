@@ -8,6 +8,7 @@ pub mod fault;
 pub mod group;
 pub mod lease;
 pub mod memory;
+pub mod remote;
 pub mod tail;
 pub mod topic;
 
@@ -23,6 +24,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use proto::id::Term;
 use proto::time::Wall;
+use serde::{Deserialize, Serialize};
 
 pub use fault::{Fault, FaultyBus};
 pub use group::{Group, GroupConfig, GroupEvent};
@@ -32,15 +34,19 @@ pub use tail::{Tail, Tailed};
 pub use topic::Topic;
 
 /// A partition of a topic, from 0.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(
+    Clone, Copy, Debug, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize,
+)]
 pub struct PartitionNo(pub u32);
 
 /// A record's place in its partition, from 0, rising, with holes possible.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(
+    Clone, Copy, Debug, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize,
+)]
 pub struct Offset(pub u64);
 
 /// A record on its way in.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Publish {
     /// Where.
     pub topic: Topic,
@@ -58,7 +64,7 @@ pub struct Publish {
 }
 
 /// A record on its way out.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Record {
     /// Its partition.
     pub partition: PartitionNo,
@@ -73,7 +79,7 @@ pub struct Record {
 }
 
 /// Why a record was not taken.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, thiserror::Error)]
 pub enum PublishError {
     /// The queue is full: tell the sender, or try again.
     #[error("the bus is busy")]
@@ -101,7 +107,7 @@ pub enum PublishError {
 }
 
 /// Why nothing could be read, found or committed.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, thiserror::Error)]
 pub enum ReadError {
     /// Records before `oldest` are gone.
     #[error("records before {oldest:?} are gone")]
@@ -118,7 +124,7 @@ pub enum ReadError {
 }
 
 /// Where to begin reading.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum At {
     /// The oldest record kept.
     Oldest,

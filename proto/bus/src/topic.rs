@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use proto::id::{NodeId, RoomId, UnitId, ViewerId};
+use serde::{Deserialize, Serialize};
 
 use crate::PartitionNo;
 
@@ -14,7 +15,7 @@ pub const PARTITIONS: u32 = 16;
 pub const REPLY_PARTITIONS: u32 = 64;
 
 /// A topic.
-#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct Topic {
     /// Its name on the bus.
     pub name: Arc<str>,
@@ -25,7 +26,7 @@ pub struct Topic {
 }
 
 /// How long records are kept.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub enum Keep {
     /// Until the reading group has committed them; a full partition answers `busy`.
     UntilCommitted,
@@ -95,10 +96,11 @@ impl Topic {
         self.pick(fnv(viewer.as_str().as_bytes(), fnv(&[0], room)))
     }
 
-    /// The partition of a node.
+    /// The partition of a node. A link's workers, whose numbers differ in the top byte, have
+    /// different ones.
     #[must_use]
     pub fn partition_of_node(&self, node: NodeId) -> PartitionNo {
-        PartitionNo(node.0 % self.partitions)
+        PartitionNo(((node.0 & 0xff_ffff) + (node.0 >> 24)) % self.partitions)
     }
 
     fn pick(&self, hash: u64) -> PartitionNo {

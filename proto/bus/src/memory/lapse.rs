@@ -32,7 +32,8 @@ pub(super) fn has_lapsed(value: &[u8], age: Duration, now: Wall) -> bool {
             | Fact::Bases { .. }
             | Fact::Revoked { .. }
             | Fact::Policy(_)
-            | Fact::Sdk(_),
+            | Fact::Sdk(_)
+            | Fact::Words { .. },
         )
         | Err(_) => false,
     }
