@@ -202,6 +202,7 @@ impl Press {
         let oldest = printed.shelf.newest().map_or(header.slot, |it| it.oldest.min(header.slot));
         let mut head = head::build(header, oldest, sealed.recalled);
         head.bases = self.bases.all().to_vec();
+        head.past = printed.shelf.past();
         printed.head = Some(head);
 
         let files: Vec<_> = [&sealed.full, &sealed.lite].into_iter().flat_map(print).collect();
@@ -315,7 +316,7 @@ pub(crate) fn shelf_of(head: &Head) -> Shelf {
         interval_ms: head.interval_ms,
         layout: 1,
     };
-    Shelf::found(info, head.oldest, head.slot, head.end)
+    Shelf::found(info, head.oldest, head.slot, head.end).behind(&head.past)
 }
 
 fn head_bytes(head: &Head) -> Bytes {

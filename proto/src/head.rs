@@ -72,6 +72,22 @@ pub struct GenInfo {
     pub layout: u32,
 }
 
+/// Gens named in [`Head::past`]: a room opens one when its broadcaster starts without knowing what
+/// was sealed, or when its interval changes.
+pub const PAST_MAX: usize = 16;
+
+/// A gen that ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Past {
+    /// Which.
+    #[serde(flatten)]
+    pub info: GenInfo,
+    /// Oldest slot still served when this was written.
+    pub oldest: SlotNo,
+    /// Its last slot.
+    pub end: SlotNo,
+}
+
 /// A room's head.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Head {
@@ -115,4 +131,8 @@ pub struct Head {
     /// The last slot of a room or gen that ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<SlotNo>,
+    /// Gens that ended and whose slots are still served, oldest first; at most [`PAST_MAX`]. A
+    /// broadcaster that starts again knows from it what to serve and when to remove it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub past: Vec<Past>,
 }

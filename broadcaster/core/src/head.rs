@@ -28,6 +28,7 @@ pub fn build(header: &Header, oldest: SlotNo, recalled: Vec<ItemId>) -> Head {
         catalogue: 0,
         next: header.next,
         end: header.end,
+        past: Vec::new(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which slots of a room are there to be fetched, and what to answer for each of them.
 
-use proto::head::GenInfo;
+use proto::head::{GenInfo, PAST_MAX, Past};
 use proto::id::{Gen, SlotNo};
 use proto::time::Wall;
 
@@ -55,6 +55,35 @@ impl Shelf {
     pub fn found(info: GenInfo, oldest: SlotNo, newest: SlotNo, end: Option<SlotNo>) -> Self {
         let until = SlotNo(newest.0.saturating_add(1));
         Self { spans: vec![Span { info, oldest, until, end }] }
+    }
+
+    /// The same behind the gens that ended before, oldest first.
+    #[must_use]
+    pub fn behind(mut self, past: &[Past]) -> Self {
+        let first = self.spans.first().map(|it| it.info.gen_no);
+        let is_before = |it: &&Past| first.is_none_or(|first| it.info.gen_no < first);
+        let past = past.iter().filter(is_before).take(PAST_MAX).map(|it| Span {
+            info: it.info,
+            oldest: it.oldest,
+            until: SlotNo(it.end.0.saturating_add(1)),
+            end: Some(it.end),
+        });
+        self.spans.splice(0..0, past);
+        self
+    }
+
+    /// The gens that ended and are still served, oldest first.
+    #[must_use]
+    pub fn past(&self) -> Vec<Past> {
+        let ended = self.spans.split_last().map_or(&[][..], |(_, it)| it);
+        let served = ended.iter().filter(|it| it.oldest < it.until);
+        let past = served.map(|it| {
+            let Span { info, oldest, until, .. } = *it;
+            Past { info, oldest, end: SlotNo(until.0 - 1) }
+        });
+        let mut past: Vec<_> = past.collect();
+        past.drain(..past.len().saturating_sub(PAST_MAX));
+        past
     }
 
     /// Begins a gen, whose first slot on the shelf will be `oldest`; the one before it has ended.
@@ -148,6 +177,36 @@ mod tests {
         }
         assert_eq!(shelf.find(Gen(1), SlotNo(10)), Answer::Ended);
         assert_eq!(shelf.find(Gen(2), SlotNo(0)), Answer::Hold);
+    }
+
+    #[test]
+    fn gens_that_ended_are_found_again_by_whoever_starts_later() {
+        let mut shelf = Shelf::found(gen_info(1, 0), SlotNo(3), SlotNo(9), None);
+        shelf.open(gen_info(2, 20_000), SlotNo(0));
+        assert_eq!(shelf.expire(10_000, Wall(16_000), 100), [3, 4, 5].map(|it| (Gen(1), SlotNo(it))));
+
+        let found = Shelf::found(gen_info(3, 40_000), SlotNo(0), SlotNo(0), None);
+        let mut found = found.behind(&shelf.past());
+
+        assert_eq!(found.find(Gen(1), SlotNo(5)), Answer::Expired);
+        assert_eq!(found.find(Gen(1), SlotNo(6)), Answer::Serve);
+        assert_eq!(found.find(Gen(1), SlotNo(10)), Answer::Ended);
+        assert_eq!(found.find(Gen(2), SlotNo(0)), Answer::Ended, "nothing was sealed in it");
+        assert_eq!(found.expire(10_000, Wall(21_000), 100).len(), 4, "and removed in its time");
+        assert_eq!(found.past(), []);
+    }
+
+    #[test]
+    fn of_many_gens_that_ended_the_newest_are_remembered() {
+        let mut shelf = Shelf::default();
+        for gen_no in 1..=40 {
+            shelf.put(gen_info(gen_no, 0), SlotNo(0), None);
+        }
+
+        let past = shelf.past();
+
+        let gens: Vec<u32> = past.iter().map(|it| it.info.gen_no.0).collect();
+        assert_eq!(gens, (24..40).collect::<Vec<_>>());
     }
 
     fn shelf() -> Shelf {

@@ -51,6 +51,22 @@ async fn after_a_lost_bus_a_new_gen_follows_and_no_gift_is_sealed_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn every_gen_is_still_served_after_two_lost_buses() {
+    let folder = tempfile::tempdir().unwrap();
+    for gen_no in 1..=3 {
+        let world = World::new(folder.path());
+        world.set_room(settings(), true).await;
+        let running = world.start(config(1)).await;
+        world.sealed().await.seal_of(gen_no, 0).await;
+
+        for earlier in 1..=gen_no {
+            assert_eq!(running.segment(earlier, 0).await.status, 200, "{earlier} in {gen_no}");
+        }
+        running.kill();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn another_broadcaster_goes_on_with_the_gen_when_one_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::new(folder.path());

@@ -122,5 +122,6 @@ pub(crate) fn head_of(gen_no: Gen, newest: u64, epoch_ms: Wall) -> Head {
         catalogue: 0,
         next: None,
         end: None,
+        past: Vec::new(),
     }
 }
