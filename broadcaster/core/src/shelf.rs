@@ -183,7 +183,10 @@ mod tests {
     fn gens_that_ended_are_found_again_by_whoever_starts_later() {
         let mut shelf = Shelf::found(gen_info(1, 0), SlotNo(3), SlotNo(9), None);
         shelf.open(gen_info(2, 20_000), SlotNo(0));
-        assert_eq!(shelf.expire(10_000, Wall(16_000), 100), [3, 4, 5].map(|it| (Gen(1), SlotNo(it))));
+        assert_eq!(
+            shelf.expire(10_000, Wall(16_000), 100),
+            [3, 4, 5].map(|it| (Gen(1), SlotNo(it)))
+        );
 
         let found = Shelf::found(gen_info(3, 40_000), SlotNo(0), SlotNo(0), None);
         let mut found = found.behind(&shelf.past());
