@@ -54,9 +54,18 @@ impl Admission {
         Some(Business { app })
     }
 
-    /// Whether this is one of the operators' keys.
-    pub(super) fn is_operator(&self, key: &str) -> bool {
-        self.operators.contains(&hash(key))
+    /// Lets a question pass that shows an operator's key. It counts for the address that it comes
+    /// `from` before the key is looked at, so that guesses beyond the rate learn nothing. When
+    /// only all together ask too much, an operator still sees why.
+    pub(super) fn operator(&self, from: IpAddr, key: Option<&str>) -> Result<(), Refusal> {
+        let counted = self.count(from);
+        if let Err(limited @ Refusal::RateLimited { .. }) = counted {
+            return Err(limited);
+        }
+        if key.is_some_and(|it| self.operators.contains(&hash(it))) {
+            return Ok(());
+        }
+        counted.and(Err(Refusal::Operator))
     }
 
     /// Lets a question pass, if there are not too many. It counts for the address that a business

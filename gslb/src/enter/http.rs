@@ -158,7 +158,7 @@ fn bearer_in(value: &[u8]) -> Option<&str> {
     str::from_utf8(value).ok()?.strip_prefix("Bearer ")
 }
 
-fn client(peer: SocketAddr, headers: &HeaderMap, enter: &Answerer) -> IpAddr {
+pub(super) fn client(peer: SocketAddr, headers: &HeaderMap, enter: &Answerer) -> IpAddr {
     let hops = headers.get_all(FORWARDED_FOR).iter().map(HeaderValue::as_bytes);
     peer::address(peer, hops, enter.config.trusted_hops)
 }

@@ -1,9 +1,10 @@
 //! `GET /v1/nodes`: what operators see.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{ConnectInfo, State};
 use axum::http::header::CACHE_CONTROL;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
@@ -21,10 +22,14 @@ struct Nodes {
 }
 
 /// The fleet, for whoever shows an operator's key.
-pub(super) async fn nodes(State(enter): State<Arc<Answerer>>, headers: HeaderMap) -> Response {
-    let key = http::bearer(&headers);
-    if !key.is_some_and(|it| enter.admission.is_operator(it)) {
-        return enter.refuse(&Refusal::Operator);
+pub(super) async fn nodes(
+    State(enter): State<Arc<Answerer>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+) -> Response {
+    let from = http::client(peer, &headers, &enter);
+    if let Err(refusal) = enter.admission.operator(from, http::bearer(&headers)) {
+        return enter.refuse(&refusal);
     }
     let Ok(view) = enter.desk.view().await else {
         let retry_after_ms = enter.admission.returns.next_ms();

@@ -65,6 +65,45 @@ async fn nobody_else_sees_it() {
     check(post, 405, "method").await;
 }
 
+#[tokio::test]
+async fn keys_that_are_guessed_count_for_the_rate_of_their_address() {
+    let world = World::start_with(|config| {
+        (config.rate.per_s, config.rate.burst) = (1, 10);
+        config.trusted_hops = 1;
+    })
+    .await;
+    let ask = async |key: &str, from: &str| {
+        let get = world.client.get(world.url("/v1/nodes")).bearer_auth(key);
+        get.header("x-forwarded-for", from).send().await.unwrap().status().as_u16()
+    };
+
+    let mut statuses = Vec::new();
+    for _ in 0..50 {
+        statuses.push(ask("guess", "203.0.113.1").await);
+    }
+
+    assert_eq!(statuses[0], 401);
+    assert_eq!(ask(OPERATOR_KEY, "203.0.113.1").await, 429, "{statuses:?}");
+    assert_eq!(ask(OPERATOR_KEY, "203.0.113.2").await, 200);
+}
+
+#[tokio::test]
+async fn an_operator_sees_the_fleet_while_all_together_ask_too_much() {
+    let world = World::start_with(|config| config.rate.all_per_s = 1).await;
+    let ask = async |key: &str| {
+        let get = world.client.get(world.url("/v1/nodes")).bearer_auth(key);
+        get.send().await.unwrap().status().as_u16()
+    };
+
+    let mut guessed = Vec::new();
+    for _ in 0..10 {
+        guessed.push(ask("guess").await);
+    }
+
+    assert!(guessed.contains(&503), "{guessed:?}");
+    assert_eq!(ask(OPERATOR_KEY).await, 200);
+}
+
 fn node(seen: &Value, number: u64) -> Value {
     let nodes = seen["nodes"].as_array().unwrap();
     nodes.iter().find(|it| it["node"] == number).cloned().unwrap_or_default()
