@@ -8,12 +8,13 @@ mod gift;
 mod no;
 mod people;
 mod room;
+mod words;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{delete, get, post};
@@ -24,6 +25,7 @@ use proto::control::{Fact, RoomFact};
 use proto::id::{AppId, RoomId};
 
 use crate::desk::Desk;
+use crate::lists::Lists;
 use crate::online::Online;
 use crate::site::Site;
 
@@ -38,6 +40,9 @@ pub(crate) struct Api {
     pub(crate) keys: Keys,
     pub(crate) quota: Arc<dyn Quota>,
     pub(crate) online: Arc<Online>,
+    pub(crate) lists: Arc<Lists>,
+    /// Whoever replaces a list holds it.
+    pub(crate) words_turn: tokio::sync::Mutex<()>,
     pub(crate) secret: SenderSecret,
     /// Drawn at start, so that notices without a key of two runs never share an id.
     pub(crate) run: [u8; 16],
@@ -58,10 +63,17 @@ pub(crate) fn router(api: Arc<Api>) -> Router {
         .route("/v1/rooms/{room}/bans", post(people::ban))
         .route("/v1/rooms/{room}/bans/{viewer}", delete(people::unban))
         .route("/v1/rooms/{room}/kicks", post(people::kick))
+        .route("/v1/rooms/{room}/words", get(words::read_room).put(words::put_room).layer(large()))
+        .route("/v1/words", get(words::read_app).put(words::put_app).layer(large()))
         .fallback(async || No::Route)
         .method_not_allowed_fallback(async || No::Method)
         .layer(middleware::from_fn_with_state(Arc::clone(&api), count))
         .with_state(api)
+}
+
+/// Lists of words are larger than other bodies.
+fn large() -> DefaultBodyLimit {
+    DefaultBodyLimit::max(words::BODY_BYTES_MAX)
 }
 
 async fn count(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {

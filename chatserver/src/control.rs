@@ -10,7 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::desk::Desk;
 use crate::devices::Devices;
+use crate::lists::Lists;
 use crate::site::Site;
+use crate::store::rows::Scope;
 
 /// Facts of one turn.
 const RECORDS_MAX: usize = 500;
@@ -26,6 +28,7 @@ pub(crate) struct Control {
     pub(crate) site: Arc<Site>,
     pub(crate) desk: Arc<Desk>,
     pub(crate) devices: Arc<Devices>,
+    pub(crate) lists: Arc<Lists>,
 }
 
 impl Control {
@@ -43,6 +46,10 @@ impl Control {
     }
 
     async fn follow(&self, ready: CancellationToken) {
+        while let Err(error) = self.lists.load_all().await {
+            tracing::warn!(%error, "the lists of words cannot be read");
+            self.site.clock.sleep(PAUSE).await;
+        }
         while let Err(error) = self.site.tell_all().await {
             tracing::warn!(%error, "the rooms cannot be announced");
             self.site.clock.sleep(PAUSE).await;
@@ -81,6 +88,9 @@ impl Control {
     fn decode(&self, value: &[u8]) -> Option<Input> {
         let fact = Fact::decode(value);
         match &fact {
+            Ok(Fact::Words { app, room, version }) => {
+                self.lists.want(Scope { app: *app, room: room.clone() }, *version);
+            }
             Ok(fact) => self.devices.learn(fact),
             Err(_) => self.site.counts.damaged.inc(),
         }

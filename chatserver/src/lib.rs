@@ -13,6 +13,7 @@ mod count;
 mod desk;
 mod devices;
 mod keeper;
+mod lists;
 mod mail;
 mod online;
 mod sealed;

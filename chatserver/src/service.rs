@@ -28,6 +28,7 @@ use crate::count::Counts;
 use crate::desk::Desk;
 use crate::devices::Devices;
 use crate::keeper::Keeper;
+use crate::lists::Lists;
 use crate::mail::Mail;
 use crate::online::Online;
 use crate::sealed::Sealed;
@@ -72,6 +73,7 @@ pub struct Service {
     desk: Arc<Desk>,
     devices: Arc<Devices>,
     online: Arc<Online>,
+    lists: Arc<Lists>,
     server: http::Server,
     router: Router,
 }
@@ -102,17 +104,20 @@ impl Service {
         let desk = Arc::new(Desk::new(Arc::clone(&site), shard));
         let devices = Arc::new(Devices::new(Arc::clone(&site), Policies::new(&parts.apps)));
         let online = Arc::new(Online::default());
+        let lists = Arc::new(Lists::new(Arc::clone(&site), Arc::clone(&desk)));
         let router = api::router(Arc::new(Api {
             site: Arc::clone(&site),
             desk: Arc::clone(&desk),
             keys: Keys::new(&parts.apps),
             quota: parts.quota,
             online: Arc::clone(&online),
+            lists: Arc::clone(&lists),
+            words_turn: tokio::sync::Mutex::default(),
             secret,
             run: seed::random_bytes().context("cannot draw the run's number")?,
             notices: 0.into(),
         }));
-        Ok(Self { listener, addr, site, desk, devices, online, server, router })
+        Ok(Self { listener, addr, site, desk, devices, online, lists, server, router })
     }
 
     /// Where the business API listens.
@@ -135,13 +140,14 @@ impl Service {
     }
 
     fn start(self, shutdown: &CancellationToken) -> Tasks {
-        let Self { listener, site, desk, devices, online, server, router, .. } = self;
+        let Self { listener, site, desk, devices, online, lists, server, router, .. } = self;
         let ready = CancellationToken::new();
         let keeper = Arc::new(Keeper::new(Arc::clone(&site)));
         let control = Control {
             site: Arc::clone(&site),
             desk: Arc::clone(&desk),
             devices: Arc::clone(&devices),
+            lists: Arc::clone(&lists),
         };
         let uplink = Uplink { site: Arc::clone(&site), desk: Arc::clone(&desk), devices };
         let sealed = Sealed {
@@ -156,6 +162,7 @@ impl Service {
         tasks.spawn("chatserver sealed", sealed.run(shutdown.clone()));
         tasks.spawn("chatserver journal", keeper.run(shutdown.clone()));
         tasks.spawn("chatserver gauges", online.run(site, shutdown.clone()));
+        tasks.spawn("chatserver words", lists.run(shutdown.clone()));
         tasks.spawn("chatserver upkeep", upkeep.run(shutdown.clone()));
         let api = server.serve(listener, http::Plain, router, shutdown.clone());
         tasks.spawn("chatserver api", api);

@@ -32,12 +32,22 @@ pub enum Table {
     Own,
     /// Who is in rooms that take one device, by app, room and viewer.
     Devices,
+    /// Lists of words, in parts.
+    Words,
 }
 
 impl Table {
     /// All tables.
-    pub const ALL: [Self; 7] =
-        [Self::Rooms, Self::Acts, Self::Keys, Self::Ages, Self::Open, Self::Own, Self::Devices];
+    pub const ALL: [Self; 8] = [
+        Self::Rooms,
+        Self::Acts,
+        Self::Keys,
+        Self::Ages,
+        Self::Open,
+        Self::Own,
+        Self::Devices,
+        Self::Words,
+    ];
 
     /// The table's word.
     #[must_use]
@@ -50,6 +60,7 @@ impl Table {
             Self::Open => "open",
             Self::Own => "own",
             Self::Devices => "devices",
+            Self::Words => "words",
         }
     }
 }

@@ -14,3 +14,5 @@ mod devices;
 mod gifts;
 #[path = "service/people.rs"]
 mod people;
+#[path = "service/words.rs"]
+mod words;

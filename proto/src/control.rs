@@ -139,6 +139,16 @@ pub enum Fact {
     Policy(PolicyFact),
     /// Which SDK versions are served.
     Sdk(SdkFact),
+    /// An app's list of words, or a room's, was replaced; it lies in the room store.
+    Words {
+        /// Whose.
+        app: AppId,
+        /// Where; none: in all rooms of the app.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        room: Option<RoomId>,
+        /// Rises by one with each change.
+        version: u64,
+    },
 }
 
 /// Public part of a token epoch.
@@ -304,6 +314,8 @@ impl Fact {
                 format!("policy:{app}:{room}")
             }
             Self::Sdk(_) => "sdk".to_owned(),
+            Self::Words { app, room: None, .. } => format!("words:{app}"),
+            Self::Words { app, room: Some(room), .. } => format!("words:{app}:{room}"),
         }
     }
 

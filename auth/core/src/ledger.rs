@@ -169,7 +169,8 @@ fn rank(fact: &Fact) -> Option<u64> {
         | Fact::Heat { .. }
         | Fact::Bases { .. }
         | Fact::Move { .. }
-        | Fact::Lease(_) => None,
+        | Fact::Lease(_)
+        | Fact::Words { .. } => None,
     }
 }
 

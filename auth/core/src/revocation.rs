@@ -89,7 +89,8 @@ impl Revocations {
             | Fact::Move { .. }
             | Fact::Lease(_)
             | Fact::Policy(_)
-            | Fact::Sdk(_) => {}
+            | Fact::Sdk(_)
+            | Fact::Words { .. } => {}
         }
     }
 

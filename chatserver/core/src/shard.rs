@@ -297,6 +297,8 @@ impl Shard {
             | Fact::Lease(_)
             | Fact::Policy(_)
             | Fact::Sdk(_)
+            // The shell reads the list, and tells it by `Input::Words`.
+            | Fact::Words { .. }
             | Fact::Revoked { .. } => {}
         }
     }

@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::Api;
-use super::caller::{Asked, Body, Caller, Names, header};
+use super::caller::{Asked, Body, Caller, Names};
 use super::no::No;
+use super::words::version;
 use crate::online::Count;
 
 /// How often a change is tried again because another one came between.
@@ -105,10 +106,7 @@ pub(crate) async fn update(
     headers: HeaderMap,
     Body(changes): Body<Map<String, Value>>,
 ) -> Result<Response, No> {
-    let version = match header(&headers, "if-match", 32)? {
-        None | Some("*") => None,
-        Some(text) => Some(text.trim_matches('"').parse::<u64>().map_err(|_| No::Changed)?),
-    };
+    let version = version(&headers)?;
     let change = |there: &mut RoomFact| {
         if version.is_some_and(|it| it != there.version) {
             return Err(No::Changed);

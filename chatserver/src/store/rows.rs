@@ -1,6 +1,7 @@
 //! What lies in the room store's tables, by its types.
 
 mod devices;
+mod words;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use proto::time::Wall;
 use super::{Expect, Key, RoomStore, StoreError, Table, Value, Write, Written};
 
 pub(crate) use devices::{Held, Row, Subject};
+pub(crate) use words::{LISTS_MAX, List, Scope};
 
 /// How long a key stands for its first content. Requests are repeated within minutes.
 pub(crate) const KEY_LIFE: Duration = Duration::from_hours(24);
@@ -268,6 +270,7 @@ fn ends(act: &Fact) -> Wall {
         | Fact::Lease(_)
         | Fact::Policy(_)
         | Fact::Sdk(_)
+        | Fact::Words { .. }
         | Fact::Revoked { .. } => Wall(u64::MAX),
     }
 }

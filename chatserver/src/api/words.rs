@@ -1,0 +1,142 @@
+//! Lists of words: an app's, for all its rooms, and a room's own.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use chatserver_core::words::Word;
+use proto::control::Fact;
+use proto::id::AppId;
+use serde::{Deserialize, Serialize};
+
+use super::Api;
+use super::caller::{Body, Caller, Names, header};
+use super::no::No;
+use crate::lists;
+use crate::store::rows::{LISTS_MAX, List, Scope};
+
+/// Bytes of a list as JSON.
+pub(crate) const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Words of one room; an app has [`chatserver_core::words::WORDS_MAX`].
+const ROOM_WORDS_MAX: usize = 10_000;
+/// How often a list is written again because another one came between.
+const TRIES_MAX: usize = 5;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Put {
+    words: Vec<Word>,
+}
+
+#[derive(Debug, Serialize)]
+struct Listed {
+    version: u64,
+    words: Vec<Word>,
+}
+
+#[derive(Debug, Serialize)]
+struct Replaced {
+    version: u64,
+    /// Words that read differently.
+    words: usize,
+}
+
+/// `GET /v1/words`.
+pub(crate) async fn read_app(
+    State(api): State<Arc<Api>>,
+    Caller(app): Caller,
+) -> Result<Response, No> {
+    api.read_words(Scope { app, room: None }).await
+}
+
+/// `GET /v1/rooms/{room}/words`.
+pub(crate) async fn read_room(
+    State(api): State<Arc<Api>>,
+    Caller(app): Caller,
+    Names(room): Names<String>,
+) -> Result<Response, No> {
+    let scope = api.room_scope(app, &room).await?;
+    api.read_words(scope).await
+}
+
+/// `PUT /v1/words`: replaces the list. With `If-Match: "version"` only that version is replaced;
+/// 412 otherwise.
+pub(crate) async fn put_app(
+    State(api): State<Arc<Api>>,
+    Caller(app): Caller,
+    headers: HeaderMap,
+    Body(Put { words }): Body<Put>,
+) -> Result<Response, No> {
+    api.put_words(Scope { app, room: None }, &headers, words).await
+}
+
+/// `PUT /v1/rooms/{room}/words`: the same for one room.
+pub(crate) async fn put_room(
+    State(api): State<Arc<Api>>,
+    Caller(app): Caller,
+    Names(room): Names<String>,
+    headers: HeaderMap,
+    Body(Put { words }): Body<Put>,
+) -> Result<Response, No> {
+    let scope = api.room_scope(app, &room).await?;
+    if words.len() > ROOM_WORDS_MAX {
+        let why = format!("a room lists at most {ROOM_WORDS_MAX} words of its own");
+        return Err(No::Field { field: "words", why });
+    }
+    api.put_words(scope, &headers, words).await
+}
+
+impl Api {
+    async fn room_scope(&self, app: AppId, room: &str) -> Result<Scope, No> {
+        Ok(Scope { app, room: Some(self.own_room(app, room).await?.room) })
+    }
+
+    async fn read_words(&self, scope: Scope) -> Result<Response, No> {
+        let List { version, words } = self.site.rows.words(&scope).await?;
+        let tag = [("etag", format!("\"{version}\""))];
+        Ok((tag, Json(Listed { version, words })).into_response())
+    }
+
+    async fn put_words(
+        &self,
+        scope: Scope,
+        headers: &HeaderMap,
+        words: Vec<Word>,
+    ) -> Result<Response, No> {
+        let wanted = version(headers)?;
+        // One at a time: each may hold a list of the largest size, and its automaton.
+        let _turn = self.words_turn.lock().await;
+        let compiled = lists::compile(words.clone())
+            .await
+            .map_err(|error| No::Field { field: "words", why: error.to_string() })?;
+        let tries = if wanted.is_some() { 1 } else { TRIES_MAX };
+        for _ in 0..tries {
+            let before = self.site.rows.words(&scope).await?.version;
+            if wanted.is_some_and(|it| it != before) {
+                return Err(No::Changed);
+            }
+            if before == 0 && self.site.rows.word_lists().await?.len() >= LISTS_MAX {
+                return Err(No::TooMany);
+            }
+            let Some(version) = self.site.rows.write_words(&scope, before, &words).await? else {
+                continue;
+            };
+            let answer = Replaced { version, words: compiled.len() };
+            self.lists.give(scope.clone(), version, compiled);
+            let Scope { app, room } = scope;
+            self.site.tell(vec![Fact::Words { app, room, version }]).await?;
+            return Ok(([("etag", format!("\"{version}\""))], Json(answer)).into_response());
+        }
+        Err(No::Changed)
+    }
+}
+
+/// The version that `If-Match` names.
+pub(super) fn version(headers: &HeaderMap) -> Result<Option<u64>, No> {
+    match header(headers, "if-match", 32)? {
+        None | Some("*") => Ok(None),
+        Some(text) => Ok(Some(text.trim_matches('"').parse().map_err(|_| No::Changed)?)),
+    }
+}
