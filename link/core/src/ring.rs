@@ -382,23 +382,3 @@ const fn place_before(gen_no: Gen, seq: Seq) -> Place {
 fn count(items: &[Placed]) -> u32 {
     u32::try_from(items.len()).unwrap_or(u32::MAX)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn people_who_were_counted_long_ago_fill_no_room() {
-        let keep = Duration::from_secs(60);
-        let limits = Limits { bytes_max: 1, kept_bytes_max: 1, keep };
-        let mut ring = Ring::new(RoomId::parse("r").unwrap(), limits);
-        assert_eq!(ring.people_lately(Mono(0)), 0);
-
-        ring.count_people(9, Mono(1_000));
-
-        assert_eq!((ring.people_lately(Mono(11_000)), ring.people_lately(Mono(11_001))), (9, 0));
-        assert_eq!(ring.people(), 9);
-        ring.count_people(7, Mono(20_000));
-        assert_eq!(ring.people_lately(Mono(20_000)), 7);
-    }
-}
