@@ -7,10 +7,20 @@ use crate::tree::{Source, sources};
 
 /// How many are printed.
 const LONGEST: usize = 10;
+/// Lines of one file, tests included; generated ones have as many as they have.
+const LINES_MAX: usize = 400;
 
 fn without_purpose(sources: &[Source]) -> Vec<String> {
     let wrong = sources.iter().filter(|it| !it.is_generated() && !it.text.starts_with("//! "));
     wrong.map(|it| format!("{} does not begin with `//!`", it.path)).collect()
+}
+
+/// Files of more than [`LINES_MAX`] lines.
+fn too_long(sources: &[Source]) -> Vec<String> {
+    let written = sources.iter().filter(|it| !it.is_generated());
+    let lengths = written.map(|it| (&it.path, it.text.lines().count()));
+    let wrong = lengths.filter(|(_, lines)| *lines > LINES_MAX);
+    wrong.map(|(path, lines)| format!("{path} has {lines} lines: {LINES_MAX} at most")).collect()
 }
 
 /// Name and lines of each function. Formatted code closes a function at its own indentation.
@@ -76,4 +86,20 @@ fn a_function_is_measured_to_its_closing_brace() {
     let functions = functions(&Source::sample("a.rs", text));
 
     assert_eq!(functions, [("a.rs:1 one".to_owned(), 6), ("a.rs:9 two".to_owned(), 2)]);
+}
+
+#[test]
+fn every_file_has_at_most_400_lines() {
+    nothing_wrong(&too_long(&sources()));
+}
+
+#[test]
+fn a_file_that_is_too_long_is_found() {
+    let lines = |lines| Source::sample("link/src/pump.rs", &"//! x\n".repeat(lines));
+
+    assert!(too_long(&[lines(LINES_MAX)]).is_empty());
+    assert_eq!(too_long(&[lines(LINES_MAX + 1)]), ["link/src/pump.rs has 401 lines: 400 at most"]);
+    assert!(
+        too_long(&[Source::sample("proto/src/generated/wire.rs", &"x\n".repeat(500))]).is_empty()
+    );
 }
