@@ -11,6 +11,7 @@ use governor::state::keyed::HashMapStateStore;
 use governor::state::{InMemoryState, NotKeyed};
 use governor::{Quota, RateLimiter};
 use kit::clock::Clock;
+use link_core::places::Site;
 
 use super::origin::Origin;
 
@@ -81,9 +82,9 @@ impl Gate {
         let Some(limiter) = &self.limiter else {
             return true;
         };
-        if origin.is_everybodys() {
+        let Site::Own(address) = origin.site() else {
             return true;
-        }
+        };
         if limiter.len() >= self.addresses_max {
             let now = limiter.clock().0.micros();
             let cleared = self.cleared.load(Ordering::Relaxed);
@@ -96,7 +97,7 @@ impl Gate {
                 return false;
             }
         }
-        limiter.check_key(&origin.site()).is_ok()
+        limiter.check_key(&address).is_ok()
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use link_core::places::Site;
+
 /// Where a connection comes from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Origin {
@@ -13,7 +15,7 @@ pub(crate) enum Origin {
 
 impl Origin {
     /// What one subscriber has: an IPv4 address, or a /64 of IPv6.
-    pub(crate) fn site(self) -> IpAddr {
+    pub(crate) fn address(self) -> IpAddr {
         let (Self::Peer(address) | Self::Named(address)) = self;
         match address.to_canonical() {
             IpAddr::V4(it) => IpAddr::V4(it),
@@ -24,12 +26,36 @@ impl Origin {
         }
     }
 
-    /// Whether nobody in particular comes from there: behind a terminator that does not name its
-    /// clients everybody comes from loopback.
-    pub(super) fn is_everybodys(self) -> bool {
+    /// Whose that is. One that a proxy names as loopback is one client, whoever that may be.
+    pub(crate) fn site(self) -> Site {
         match self {
-            Self::Peer(address) => address.to_canonical().is_loopback(),
-            Self::Named(_) => false,
+            Self::Peer(address) if address.to_canonical().is_loopback() => Site::Everybodys,
+            Self::Peer(_) | Self::Named(_) => Site::Own(self.address()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_everybodys_unless_a_proxy_names_it() {
+        for loopback in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
+            let address: IpAddr = loopback.parse().unwrap();
+
+            assert_eq!(Origin::Peer(address).site(), Site::Everybodys, "{loopback}");
+            let named = Origin::Named(address);
+            assert_eq!(named.site(), Site::Own(named.address()), "{loopback}");
+        }
+    }
+
+    #[test]
+    fn a_subscriber_is_an_address_or_a_64th_of_ipv6() {
+        let site = |it: &str| Origin::Peer(it.parse().unwrap()).site();
+
+        assert_eq!(site("2001:db8::1"), site("2001:db8::2"));
+        assert_ne!(site("2001:db8::1"), site("2001:db8:0:1::1"));
+        assert_eq!(site("::ffff:192.0.2.1"), site("192.0.2.1"));
     }
 }

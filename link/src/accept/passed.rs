@@ -10,7 +10,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use link_core::places::Places;
+use link_core::places::{Places, Site};
 use parking_lot::Mutex;
 use proto::address::Transport;
 use tokio::net::TcpStream;
@@ -49,7 +49,7 @@ impl Unnamed {
         if !entrance.node.config.trusted_proxies.trusts(peer.ip()) {
             return entrance.admit(Origin::Peer(peer.ip())).map(Knock::Own);
         }
-        let place = Place::take(&self.0, peer.ip());
+        let place = Place::take(&self.0, Site::Own(peer.ip()));
         if place.is_err() {
             entrance.node.counts.turned_away("proxies_full");
         }

@@ -106,7 +106,7 @@ impl Conversation {
             return None;
         }
         let claims = Unverified::read(text).ok()?.claims;
-        Some((claims.app, claims.account, self.presence.site()?))
+        Some((claims.app, claims.account, self.presence.address()?))
     }
 
     fn grant(&self, pass: &Pass, confirm: Confirm) -> Grant {

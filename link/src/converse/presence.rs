@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use link_core::hub::Member;
-use link_core::places::{NoPlace, Places};
+use link_core::places::{NoPlace, Places, Site};
 use link_core::signs::is_sign;
 use parking_lot::Mutex;
 use proto::close::CloseCode;
@@ -34,12 +34,12 @@ pub(crate) struct Presence {
 /// A place among the connections that are not logged in.
 pub(crate) struct Place {
     places: Arc<Mutex<Places>>,
-    site: IpAddr,
+    site: Site,
 }
 
 impl Place {
     /// Takes a place for a connection from `site`.
-    pub(crate) fn take(places: &Arc<Mutex<Places>>, site: IpAddr) -> Result<Self, NoPlace> {
+    pub(crate) fn take(places: &Arc<Mutex<Places>>, site: Site) -> Result<Self, NoPlace> {
         places.lock().take(site)?;
         Ok(Self { places: Arc::clone(places), site })
     }
@@ -98,8 +98,8 @@ impl Presence {
     }
 
     /// Where it comes from, as far as one subscriber reaches, until the login is done.
-    pub(super) fn site(&self) -> Option<IpAddr> {
-        self.handshake.as_ref().map(|it| it.place.site)
+    pub(super) fn address(&self) -> Option<IpAddr> {
+        self.handshake.as_ref().map(|it| it.origin.address())
     }
 
     /// Whether a trusted proxy named its client, until the login is done.

@@ -93,7 +93,7 @@ fn apply(node: &Node, room: &Room, entry: RoomEntry, now: Mono) -> Wake {
             room.change(|ring| ring.seal(seal, now))
         }
         RoomEvent::Heat { heat, gen_no, slot, online } => room.change(|ring| {
-            ring.count_people(online);
+            ring.count_people(online, now);
             ring.switch(Switch { heat, gen_no, slot }, now)
         }),
         RoomEvent::Opened { .. } | RoomEvent::Fates { .. } => Wake::Nobody,

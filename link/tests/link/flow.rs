@@ -1,10 +1,13 @@
 //! The way of a comment up and of a flush down, over every transport.
 
+use bus::memory::Limits;
+use bytes::Bytes;
 use proto::close::CloseCode;
 use proto::control::Fact;
 use proto::envelope::{Act, Reply};
 use proto::frame::{
-    Ack, Credential, Downlink, Join, JoinOutcome, Outcome, Path, Place, Resumed, Uplink,
+    Ack, Codec, Credential, Downlink, Join, JoinOutcome, Outcome, Path, Place, Resumed, Uplink,
+    expand,
 };
 use proto::id::{Cid, Gen, ItemId, Seq, ViewerId};
 use proto::load::LoadReport;
@@ -62,6 +65,42 @@ async fn check_transport(transport: &str) {
     assert_eq!(sender.receive_bytes().await, read, "both get the same bytes");
     let Downlink::Batch(batch) = Downlink::decode(&read).unwrap() else { panic!() };
     assert_eq!(batch.items.len(), 3);
+}
+
+#[tokio::test]
+async fn who_offers_a_codec_gets_the_same_items_in_fewer_bytes() {
+    for transport in ["tcp", "ws", "tls"] {
+        let (plain, packed, saved) = check_codec(World::new().await, transport).await;
+
+        assert!(packed.len() < plain.len() * 2 / 3, "{transport}: {} bytes", packed.len());
+        assert_eq!(*expand(&packed).unwrap(), plain[..]);
+        // A message's header may be shorter by the six bytes that a longer length takes.
+        let less = (plain.len() - packed.len()) as u64;
+        assert!((less..=less + 6).contains(&saved), "{transport}: {saved} of {less}");
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_compresses_nothing_says_so() {
+    let world = World::with(Limits::default(), |it| it.compress = false).await;
+
+    let (plain, packed, saved) = check_codec(world, "tcp").await;
+
+    assert_eq!((packed, saved), (plain, 0));
+}
+
+/// What a session gets that offers no codec, what one gets that does, and what the node says that
+/// it saved.
+async fn check_codec(world: World, transport: &str) -> (Bytes, Bytes, u64) {
+    let mut plain = world.enter(transport, "alice", "r").await;
+    let mut packed = world.connect(transport).await;
+    packed.offer.codecs = Codec::ALL.map(|it| it.name().to_owned()).into();
+    packed.login(&world.token(transport, "bob", "r"), "r").await.ok();
+
+    world.happen("r", vec![flush(0, 1..=20)]).await;
+
+    let bytes = (plain.receive_bytes().await, packed.receive_bytes().await);
+    (bytes.0, bytes.1, world.metric("link_saved_bytes_total"))
 }
 
 #[tokio::test]
@@ -176,7 +215,7 @@ async fn a_chatserver_can_end_a_session() {
 async fn a_node_that_drains_says_so_first_and_sends_everyone_elsewhere() {
     let collector = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let at = collector.local_addr().unwrap().to_string();
-    let limits = bus::memory::Limits::default();
+    let limits = Limits::default();
     let world = World::with(limits, |config| {
         config.collectors = vec![at];
         config.drain_ms = 50;
