@@ -8,6 +8,7 @@ mod padded;
 
 use std::fmt;
 
+use sha2::Digest as _;
 use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
 
@@ -142,6 +143,30 @@ impl Key {
     }
 }
 
+/// A secret of any length for HMAC-SHA-256, prepared as a [`Key`] is.
+#[derive(Clone)]
+pub(crate) struct Secret(Hmac<hash::Sha256>);
+
+impl Secret {
+    /// One that is longer than a block counts as its hash.
+    pub(crate) fn new(secret: &[u8]) -> Self {
+        let mut hash = Zeroizing::new([0; MAC_BYTES]);
+        let secret = match secret.len() > BLOCK_BYTES {
+            true => {
+                hash.copy_from_slice(&sha2::Sha256::digest(secret));
+                hash.as_slice()
+            }
+            false => secret,
+        };
+        Self(Hmac::new(secret))
+    }
+
+    /// Whether `mac` is the message's; the time taken does not depend on where they differ.
+    pub(crate) fn has_signed(&self, message: &[u8], mac: &[u8]) -> bool {
+        bytes(self.0.sign(message)).ct_eq(mac).into()
+    }
+}
+
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Key({}, …)", self.alg().name())
@@ -166,7 +191,8 @@ struct Hmac<H: Zeroize> {
 }
 
 impl<H: Zeroize> Hmac<H> {
-    fn new<const BLOCK: usize>(key: &[u8; 32]) -> Self
+    /// Of a key that a block has room for.
+    fn new<const BLOCK: usize>(key: &[u8]) -> Self
     where
         H: Hash<BLOCK>,
     {
@@ -316,6 +342,22 @@ mod tests {
             assert_eq!(sign(Alg::HmacSha256), sha256, "{length}");
             assert_eq!(sign(Alg::HmacSm3), sm3, "{length}");
             assert_eq!(sign(Alg::HmacSha512_256), sha512_256, "{length}");
+        }
+    }
+
+    #[test]
+    fn a_secret_has_any_length() {
+        for length in (0..200).step_by(3).chain([63, 64, 65]) {
+            let secret: Vec<u8> = (0..length).collect();
+            let mut reference = hmac::Hmac::<sha2::Sha256>::new_from_slice(&secret).unwrap();
+            reference.update(&[7; 150]);
+            let mac = reference.finalize().into_bytes();
+
+            let prepared = Secret::new(&secret);
+
+            assert!(prepared.has_signed(&[7; 150], &mac), "{length}");
+            assert!(!prepared.has_signed(&[7; 149], &mac), "{length}");
+            assert!(!prepared.has_signed(&[7; 150], &mac[..31]), "{length}");
         }
     }
 

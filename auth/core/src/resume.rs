@@ -187,7 +187,7 @@ pub fn seal(claims: &Claims, key: &Key, nonce: [u8; NONCE_BYTES]) -> String {
     plain.push(claims.kid);
     plain.extend_from_slice(&claims.epoch.to_be_bytes());
     let put = |bytes: &[u8]| plain.extend_from_slice(bytes);
-    wire::put_names(claims.account.as_str(), claims.device.as_ref(), &claims.rooms, put);
+    wire::put_names(claims.account.as_str().as_bytes(), claims.device.as_ref(), &claims.rooms, put);
 
     let mut raw = Vec::with_capacity(RAW_BYTES_MAX);
     raw.extend_from_slice(&[VERSION, key.kid]);

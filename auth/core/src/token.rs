@@ -105,7 +105,7 @@ impl Claims {
             ttl_s: self.ttl_s,
             flags: self.flags,
             caps: self.caps,
-            account: self.account.as_str(),
+            account: self.account.as_str().as_bytes(),
             device: self.device.as_ref(),
             rooms: &self.rooms,
         }

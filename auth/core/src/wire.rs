@@ -21,23 +21,23 @@ pub(crate) struct Damaged;
 /// Puts down account, device and rooms.
 #[inline]
 pub(crate) fn put_names(
-    account: &str,
+    account: &[u8],
     device: Option<&DeviceId>,
     rooms: &[RoomId],
     mut put: impl FnMut(&[u8]),
 ) {
     put_name(account, &mut put);
-    put_name(device.map_or("", DeviceId::as_str), &mut put);
+    put_name(device.map_or("", DeviceId::as_str).as_bytes(), &mut put);
     put(&[u8::try_from(rooms.len()).expect("there are at most 8 rooms")]);
     for room in rooms {
-        put_name(room.as_str(), &mut put);
+        put_name(room.as_str().as_bytes(), &mut put);
     }
 }
 
 #[inline]
-fn put_name(name: &str, mut put: impl FnMut(&[u8])) {
+fn put_name(name: &[u8], mut put: impl FnMut(&[u8])) {
     put(&[u8::try_from(name.len()).expect("the ids' grammars end at 64 bytes")]);
-    put(name.as_bytes());
+    put(name);
 }
 
 /// The bytes not read yet.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use aws_lc_rs::hmac;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ED25519, ParsedPublicKey};
 use jsonwebtoken::errors::{Error, ErrorKind};
 use jsonwebtoken::{Algorithm, DecodingKey};
@@ -11,6 +10,7 @@ use proto::id::AppId;
 
 use super::{Audience, Jwks, TicketRefusal};
 use crate::app::{App, TicketAlg, TicketKey};
+use crate::mac;
 
 /// Bytes that a shared secret has at least: as long as the MAC, so that it cannot be guessed.
 pub(super) const SECRET_BYTES_MIN: usize = 32;
@@ -61,7 +61,7 @@ pub(super) enum PinnedKey {
     /// ES256.
     Es256(ParsedPublicKey),
     /// HS256.
-    Hs256(Box<hmac::Key>),
+    Hs256(Box<mac::Secret>),
 }
 
 impl TicketKeys {
@@ -115,7 +115,7 @@ impl PinnedKey {
                 let key = ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, bytes);
                 Self::Es256(key.map_err(rejected)?)
             }
-            TicketAlg::Hs256 => Self::Hs256(Box::new(hmac::Key::new(hmac::HMAC_SHA256, bytes))),
+            TicketAlg::Hs256 => Self::Hs256(Box::new(mac::Secret::new(bytes))),
         })
     }
 
@@ -132,7 +132,7 @@ impl PinnedKey {
     pub(super) fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
         match self {
             Self::EdDsa(key) | Self::Es256(key) => key.verify_sig(message, signature).is_ok(),
-            Self::Hs256(key) => hmac::verify(key, message, signature).is_ok(),
+            Self::Hs256(key) => key.has_signed(message, signature),
         }
     }
 }
