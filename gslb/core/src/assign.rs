@@ -3,6 +3,7 @@
 use proto::address::{Carrier, Transport};
 
 use crate::listener::Listener;
+use crate::policy::Pool;
 use crate::region::Region;
 use crate::snapshot::Snapshot;
 use crate::topology::{Entry, Plane};
@@ -142,11 +143,45 @@ impl Snapshot {
         else {
             return Err(if self.taking == 0 { Refusal::NoneLive } else { none });
         };
+        if plane.entries.len() == 1 && self.topology.order.contains(&Pool::Any) {
+            return self.only(plane, turns, request);
+        }
         match self.usual(plane, turns, request) {
             Usual::All(entries, turn_no) => Ok(self.best_of(entries, plane, request, turn_no)),
             Usual::Only(first) => self.search(Ok(first), plane, turns, request),
             Usual::Nothing { full } => self.search(Err(full), plane, turns, request),
         }
+    }
+
+    /// A plane of one entry, as a small installation has: whoever comes is sent there, as long as
+    /// there is a place.
+    #[inline]
+    fn only<'a>(
+        &'a self,
+        plane: &'a Plane,
+        turns: &'a Turns,
+        request: &Request,
+    ) -> Result<Assignment<'a>, Refusal> {
+        if turns.stretch(&(0..1)).is_empty() || !self.seat(plane, 0) {
+            return Err(self.full());
+        }
+        let entry = &plane.entries[0];
+        let spoken = &plane.spoken[entry.spoken as usize];
+        let turn_no = plane.rings[0].take();
+        let listeners: u32 =
+            request.wants.order().map(|it| u32::from(spoken[it as usize].len)).sum();
+        if listeners > 1 {
+            let search = Search::new(self, plane, turns, request);
+            return Ok(search.fill([Some(0), None, None], turn_no));
+        }
+        let best = entry.listener + best(spoken, &request.wants, turn_no);
+        let listener = &self.topology.listeners[best as usize];
+        Ok(Assignment { listeners: [Some(listener), None, None] })
+    }
+
+    /// Why there is no place.
+    const fn full(&self) -> Refusal {
+        if self.taking == 0 { Refusal::NoneLive } else { Refusal::Full }
     }
 
     /// The best listener of each.
@@ -183,7 +218,7 @@ impl Snapshot {
     ) -> Result<Assignment<'a>, Refusal> {
         let search = Search::new(self, plane, turns, request);
         let Some(first) = first.map_or_else(|full| search.first(full), Some) else {
-            return Err(if self.taking == 0 { Refusal::NoneLive } else { Refusal::Full });
+            return Err(self.full());
         };
         let [middle, last] = search.further(first);
         if let (Some(middle), Some(last)) = (middle, last) {

@@ -26,7 +26,7 @@ use proto::limits::BASES_MAX;
 use proto::quality::{BaseGauge, StoreGauge};
 use proto::time::Mono;
 
-pub use rotation::{Place, Rotation};
+pub use rotation::{Listed, Place, Rotation};
 pub use words::{Heard, Input, Moved, Output, Role, Why};
 
 use votes::Votes;

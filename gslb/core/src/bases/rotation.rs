@@ -42,10 +42,18 @@ struct Near {
     next: AtomicUsize,
 }
 
+/// The bases of one answer, in their order.
+#[derive(Debug)]
+pub struct Listed {
+    bases: Vec<Base>,
+    /// The same as it is written.
+    json: String,
+}
+
 #[derive(Debug, Default)]
 struct Round {
     /// The answers, by which base comes first.
-    lists: Vec<Vec<Base>>,
+    lists: Vec<Listed>,
     /// Which answer is next, and so on.
     turns: Vec<usize>,
     next: AtomicUsize,
@@ -79,9 +87,28 @@ impl Rotation {
     }
 
     /// The bases for the next viewer of a region, in order; none if there are none.
-    pub fn next(&self, region: &str) -> &[Base] {
+    pub fn next(&self, region: &str) -> Option<&Listed> {
         let own = self.regions.get(region).and_then(Near::next);
-        own.or_else(|| self.nowhere.as_ref()?.next()).unwrap_or_else(|| self.all.next())
+        own.or_else(|| self.nowhere.as_ref()?.next()).or_else(|| self.all.next())
+    }
+}
+
+impl Listed {
+    fn new(bases: Vec<Base>) -> Self {
+        let json = serde_json::to_string(&bases).expect("names and numbers are JSON");
+        Self { bases, json }
+    }
+
+    /// The bases.
+    #[must_use]
+    pub fn bases(&self) -> &[Base] {
+        &self.bases
+    }
+
+    /// Them as a list in JSON.
+    #[must_use]
+    pub const fn json(&self) -> &str {
+        self.json.as_str()
     }
 }
 
@@ -107,10 +134,10 @@ impl Near {
     }
 
     /// None if it is another's turn; those are spread evenly.
-    fn next(&self) -> Option<&[Base]> {
+    fn next(&self) -> Option<&Listed> {
         let turn = u64::try_from(self.next.fetch_add(1, Ordering::Relaxed)).unwrap_or(0);
         let before = turn % TURNS_MAX * self.share % TURNS_MAX;
-        (before + self.share >= TURNS_MAX).then(|| self.round.next())
+        if before + self.share >= TURNS_MAX { self.round.next() } else { None }
     }
 }
 
@@ -122,16 +149,18 @@ impl Round {
         let lists = (0..bases.len()).map(|first| {
             let mut list = bases.clone();
             list[..=first].rotate_right(1);
-            list
+            Listed::new(list)
         });
         let turns = turns(&bases);
         Self { lists: lists.collect(), turns, next: AtomicUsize::new(first_turn) }
     }
 
-    fn next(&self) -> &[Base] {
-        let turn = self.next.fetch_add(1, Ordering::Relaxed).checked_rem(self.turns.len());
-        let first = turn.map_or(0, |it| self.turns[it]);
-        self.lists.get(first).map_or(&[], Vec::as_slice)
+    fn next(&self) -> Option<&Listed> {
+        if self.turns.is_empty() {
+            return self.lists.first();
+        }
+        let turn = self.next.fetch_add(1, Ordering::Relaxed) % self.turns.len();
+        self.lists.get(self.turns[turn])
     }
 }
 
@@ -175,7 +204,7 @@ mod tests {
     }
 
     fn firsts(rotation: &Rotation, region: &str, turns: usize) -> String {
-        (0..turns).map(|_| rotation.next(region)[0].base.as_str()).collect()
+        (0..turns).map(|_| rotation.next(region).unwrap().bases()[0].base.as_str()).collect()
     }
 
     #[test]
@@ -183,7 +212,9 @@ mod tests {
         let rotation = Rotation::new(&bases(&[("a", 5), ("b", 1), ("c", 1)]), &BTreeMap::new(), 0);
 
         assert_eq!(firsts(&rotation, "", 14), "aabacaaaabacaa");
-        assert_eq!(rotation.next("").len(), 3);
+        let listed = rotation.next("").unwrap();
+        assert_eq!(listed.bases().len(), 3);
+        assert_eq!(serde_json::from_str::<Vec<Base>>(listed.json()).unwrap(), listed.bases());
     }
 
     #[test]
@@ -214,7 +245,7 @@ mod tests {
         assert_eq!(firsts(&rotation, "south", 8), "ttstttst");
         assert_eq!(firsts(&rotation, "north", 2), "nn");
         assert_eq!(firsts(&rotation, "east", 2), "ww");
-        assert!(rotation.next("north")[1..].iter().all(|it| it.weight == 0));
+        assert!(rotation.next("north").unwrap().bases()[1..].iter().all(|it| it.weight == 0));
     }
 
     #[test]
@@ -251,7 +282,7 @@ mod tests {
         let nothing = Rotation::default();
         let retries = Rotation::new(&bases(&[("a", 0), ("b", 0)]), &BTreeMap::new(), 3);
 
-        assert!(nothing.next("").is_empty());
-        assert_eq!(retries.next("").len(), 2);
+        assert!(nothing.next("").is_none());
+        assert_eq!(retries.next("").unwrap().bases().len(), 2);
     }
 }
