@@ -23,7 +23,7 @@ use crate::place::plain;
 #[derive(Debug)]
 pub(crate) struct Rate {
     each: Option<Each>,
-    all: Option<RateLimiter<NotKeyed, InMemoryState, Micros, NoOpMiddleware<Duration>>>,
+    all: Option<RateLimiter<NotKeyed, InMemoryState, Lately, NoOpMiddleware<Duration>>>,
 }
 
 /// Which rate was exceeded.
@@ -38,24 +38,25 @@ pub(crate) enum Exceeded {
 /// One rate per slot.
 #[derive(Debug)]
 struct Each {
-    limiter: RateLimiter<u32, Slots, Micros, NoOpMiddleware<Duration>>,
+    limiter: RateLimiter<u32, Slots, Lately, NoOpMiddleware<Duration>>,
     hasher: RandomState,
     slots: NonZeroU32,
 }
 
-/// The process's clock, as governor reads it.
+/// The process's clock, as governor reads it: told at the kernel's last tick, since questions are
+/// counted over seconds, and a look at the clock for each would cost as much as counting them.
 #[derive(Clone, Debug)]
-struct Micros(Clock);
+struct Lately(Clock);
 
 /// A state for each slot, there from the beginning: 8 bytes, and no lock.
 #[derive(Debug)]
 struct Slots(Box<[InMemoryState]>);
 
-impl governor::clock::Clock for Micros {
+impl governor::clock::Clock for Lately {
     type Instant = Duration;
 
     fn now(&self) -> Duration {
-        Duration::from_micros(self.0.micros())
+        Duration::from_millis(self.0.mono_lately().0)
     }
 }
 
@@ -73,11 +74,11 @@ impl StateStore for Slots {
 impl Rate {
     /// Zeros count as 1, but for `all_per_s`: there it is no limit.
     pub(crate) fn new(config: &config::Rate, clock: &Clock) -> Self {
-        let micros = Micros(clock.clone());
+        let lately = Lately(clock.clone());
         let all = NonZeroU32::new(config.all_per_s).filter(|_| config.enabled);
         let all =
-            all.map(|it| RateLimiter::direct_with_clock(Quota::per_second(it), micros.clone()));
-        Self { each: config.enabled.then(|| Each::new(config, micros)), all }
+            all.map(|it| RateLimiter::direct_with_clock(Quota::per_second(it), lately.clone()));
+        Self { each: config.enabled.then(|| Each::new(config, lately)), all }
     }
 
     /// Lets one question of `address` pass, or says which rate is exceeded. A question that its
@@ -94,7 +95,7 @@ impl Rate {
 }
 
 impl Each {
-    fn new(config: &config::Rate, clock: Micros) -> Self {
+    fn new(config: &config::Rate, clock: Lately) -> Self {
         let at_least_1 = |it| NonZeroU32::new(it).unwrap_or(NonZeroU32::MIN);
         let quota = Quota::per_second(at_least_1(config.per_s));
         let quota = quota.allow_burst(at_least_1(config.burst));

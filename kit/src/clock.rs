@@ -57,6 +57,7 @@ impl Clock {
     /// As [`mono`](Self::mono) told at the kernel's last tick, up to 10 ms ago; for what is asked
     /// with each request, since it costs a fifth.
     #[must_use]
+    #[inline]
     pub fn mono_lately(&self) -> Mono {
         Mono(millis(read(ClockId::MonotonicCoarse).saturating_sub(self.start_since_boot)))
     }
@@ -64,10 +65,12 @@ impl Clock {
     /// As [`wall`](Self::wall) told at the kernel's last tick, the same as that of
     /// [`mono_lately`](Self::mono_lately).
     #[must_use]
+    #[inline]
     pub fn wall_lately(&self) -> Wall {
         self.stepped(read(ClockId::RealtimeCoarse))
     }
 
+    #[inline]
     fn stepped(&self, since_1970: Duration) -> Wall {
         let offset_ms = self.wall_offset_ms.load(Ordering::Relaxed);
         Wall(millis(since_1970).saturating_add_signed(offset_ms))
@@ -90,6 +93,7 @@ impl Clock {
     }
 }
 
+#[inline]
 fn read(clock: ClockId) -> Duration {
     // Times before 1970 are 0.
     Duration::try_from(clock_gettime(clock)).unwrap_or_default()

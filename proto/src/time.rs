@@ -41,6 +41,7 @@ impl Wall {
 
 /// A duration as whole milliseconds, at most `u64::MAX`.
 #[must_use]
+#[inline]
 pub fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

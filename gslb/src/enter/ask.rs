@@ -67,11 +67,11 @@ impl<'a> Ask<'a> {
     pub fn read(body: &'a [u8]) -> Result<Self, Refusal> {
         // Looked at once: otherwise each of its texts would be.
         let body = std::str::from_utf8(body).map_err(|_| Refusal::Malformed)?;
-        let mut reader = Reader::new(body);
-        match reader.ask() {
-            Some(ask) if reader.is_at_end() => Ok(ask),
-            Some(_) | None => serde_json::from_str(body).map_err(|_| Refusal::Malformed),
+        let (mut reader, mut ask) = (Reader::new(body), Self::default());
+        if reader.ask(&mut ask).is_none() || !reader.is_at_end() {
+            ask = serde_json::from_str(body).map_err(|_| Refusal::Malformed)?;
         }
+        Ok(ask)
     }
 }
 
@@ -80,6 +80,8 @@ impl<'a> Ask<'a> {
 pub(super) struct Asks<'a> {
     pub(super) list: Vec<Ask<'a>>,
     pub(super) count: usize,
+    /// The last one of those that are only counted.
+    counted: Option<Ask<'a>>,
 }
 
 /// Reads many.
@@ -102,23 +104,20 @@ pub(super) fn read_all(body: &[u8]) -> Result<Asks<'_>, Refusal> {
 fn usual(body: &str) -> Option<Asks<'_>> {
     let (mut reader, mut asks) = (Reader::new(body), Asks::default());
     reader.eat(b'{')?;
-    if reader.string()? != "requests" {
-        return None;
-    }
-    reader.eat(b':')?;
-    reader.elements(|it| {
-        asks.push(it.ask()?);
-        Some(())
-    })?;
+    reader.key(b"\"requests\"")?;
+    reader.elements(|it| it.ask(asks.push(Ask::default())))?;
     reader.eat(b'}')?;
     reader.is_at_end().then_some(asks)
 }
 
 impl<'a> Asks<'a> {
-    fn push(&mut self, ask: Ask<'a>) {
+    /// Where it lies now; one that is only counted gives way to the next.
+    fn push(&mut self, ask: Ask<'a>) -> &mut Ask<'a> {
         self.count += 1;
         if self.list.len() < BATCH_MAX as usize {
-            self.list.push(ask);
+            self.list.push_mut(ask)
+        } else {
+            self.counted.insert(ask)
         }
     }
 }

@@ -39,7 +39,7 @@ impl Answerer {
         business: Business,
         answer: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
-        let Asks { list: asks, count } = ask::read_all(body)?;
+        let Asks { list: asks, count, .. } = ask::read_all(body)?;
         let max = self.config.batch_max;
         if count > max as usize {
             return Err(Refusal::BatchTooLong { questions: count, max });

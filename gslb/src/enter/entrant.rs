@@ -31,7 +31,8 @@ pub(super) enum Asker<'a> {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Entrant<'a> {
     pub(super) app: AppId,
-    pub(super) account: &'a str,
+    /// Text within the grammar of a [`ViewerId`](proto::id::ViewerId).
+    pub(super) account: &'a [u8],
     pub(super) rooms: &'a [RoomId],
     /// Bits of [`flag`].
     pub(super) flags: u8,
@@ -56,10 +57,11 @@ pub(super) enum By {
 impl<'a> Asker<'a> {
     /// Somebody without a ticket, with the passing account `number`, which must be random.
     pub(super) fn passing(app: AppId, room: &'a RoomId, number: [u8; 16]) -> Self {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        // Without a branch or a table: all digits at once.
+        let digit = |it: u8| it + b'0' + u8::from(it > 9) * (b'a' - b'9' - 1);
         let mut account = *b"anon-00000000000000000000000000000000";
         for (digits, byte) in account[5..].as_chunks_mut().0.iter_mut().zip(number) {
-            *digits = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+            *digits = [digit(byte >> 4), digit(byte & 15)];
         }
         Self::Passing { app, room, account }
     }
@@ -69,37 +71,34 @@ impl<'a> Asker<'a> {
         match self {
             Self::Known(ticket) => {
                 let policy = policies.of(ticket.app, &ticket.rooms);
-                let entrant = Entrant {
+                Ok(Entrant {
                     app: ticket.app,
-                    account: ticket.account.as_str(),
+                    account: ticket.account.as_str().as_bytes(),
                     rooms: &ticket.rooms,
-                    flags: ticket.flags(),
+                    flags: flags(&policy, ticket.flags(), ticket.caps)?,
                     caps: ticket.caps,
-                    ttl_s: policy.token_ttl_s,
-                    skew_s: policy.skew_s,
+                    ttl_s: policy.token_ttl_s.clamp(1, TTL_S_MAX),
+                    skew_s: policy.skew_s.min(SKEW_S_MAX),
                     by: By::Ticket,
-                };
-                entrant.under(&policy)
+                })
             }
-            &Self::Passing { app, room, ref account } => {
-                let policy = policies.of_room(app, room);
-                let (by, flags) = match policy.entry {
+            Self::Passing { app, room, account } => {
+                let policy = policies.of_room(*app, room);
+                let (by, may) = match policy.entry {
                     Entry::Open => (By::Open, flag::NO_TICKET | flag::MAY_SEND),
                     Entry::Guest => (By::Guest, flag::NO_TICKET | flag::GUEST),
                     Entry::Token => return Err(Refusal::TicketRequired),
                 };
-                let account = str::from_utf8(account);
-                let entrant = Entrant {
-                    app,
-                    account: account.expect("letters, digits and hyphens are text"),
+                Ok(Entrant {
+                    app: *app,
+                    account,
                     rooms: std::slice::from_ref(room),
-                    flags,
+                    flags: flags(&policy, may, 0)?,
                     caps: 0,
-                    ttl_s: policy.token_ttl_s,
-                    skew_s: policy.skew_s,
+                    ttl_s: policy.token_ttl_s.clamp(1, TTL_S_MAX),
+                    skew_s: policy.skew_s.min(SKEW_S_MAX),
                     by,
-                };
-                entrant.under(&policy)
+                })
             }
         }
     }
@@ -119,20 +118,16 @@ impl<'a> Entrant<'a> {
             rooms: self.rooms,
         }
     }
+}
 
-    fn under(mut self, policy: &Policy) -> Result<Self, Refusal> {
-        match access(policy, self.flags, self.caps) {
-            Access::Send => {}
-            Access::Read => self.flags &= !flag::MAY_SEND,
-            Access::Refuse => return Err(refused(policy, self.caps)),
-        }
-        if policy.single_use {
-            self.flags |= flag::SINGLE_USE;
-        }
-        self.ttl_s = self.ttl_s.clamp(1, TTL_S_MAX);
-        self.skew_s = self.skew_s.min(SKEW_S_MAX);
-        Ok(self)
-    }
+/// What is left of these flags under a policy.
+fn flags(policy: &Policy, flags: u8, caps: u16) -> Result<u8, Refusal> {
+    let flags = match access(policy, flags, caps) {
+        Access::Send => flags,
+        Access::Read => flags & !flag::MAY_SEND,
+        Access::Refuse => return Err(refused(policy, caps)),
+    };
+    Ok(if policy.single_use { flags | flag::SINGLE_USE } else { flags })
 }
 
 /// Which of the two rules refuses; where both do, the one that the viewer can do something about.
@@ -239,8 +234,8 @@ mod tests {
         let account = |number| {
             let room = room();
             let asker = Asker::passing(APP, &room, number);
-            let account = asker.enter(&policies).unwrap().account.to_owned();
-            ViewerId::parse(&account).unwrap()
+            let account = asker.enter(&policies).unwrap().account.to_vec();
+            ViewerId::parse(str::from_utf8(&account).unwrap()).unwrap()
         };
 
         assert_eq!(account([0; 16]).as_str(), "anon-00000000000000000000000000000000");

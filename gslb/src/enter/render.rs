@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use gslb_core::bases::Listed;
 use gslb_core::listener::Listener;
 use proto::enter::{Class, Delivery as Path, Retry};
 use proto::head::Base;
@@ -45,7 +46,7 @@ impl Written {
     pub(super) fn new(retry: &Retry, delivery: &config::Delivery) -> Self {
         let Retry { base_ms, max_ms, factor, jitter } = retry;
         Self {
-            retry_json: json(retry),
+            retry_json: format!(",\"retry\":{}", json(retry)),
             retry_text: format!("retry {base_ms} {max_ms} {factor} {jitter}\n"),
             delivery: Class::ALL.map(|class| {
                 [(false, false), (false, true), (true, false), (true, true)].map(
@@ -58,16 +59,15 @@ impl Written {
     }
 
     /// `,"segments":[…],"retry":{…}`
-    pub(super) fn common_json(&self, segments: &[Base], out: &mut Vec<u8>) {
+    pub(super) fn common_json(&self, segments: Option<&Listed>, out: &mut Vec<u8>) {
         out.extend_from_slice(b",\"segments\":");
-        put_json(segments, out);
-        out.extend_from_slice(b",\"retry\":");
+        out.extend_from_slice(segments.map_or("[]", Listed::json).as_bytes());
         out.extend_from_slice(self.retry_json.as_bytes());
     }
 
     /// A line for each base, and one that says how to try again.
-    pub(super) fn common_text(&self, segments: &[Base], out: &mut Vec<u8>) {
-        for Base { base, weight } in segments {
+    pub(super) fn common_text(&self, segments: Option<&Listed>, out: &mut Vec<u8>) {
+        for Base { base, weight } in segments.map_or(&[][..], Listed::bases) {
             put_text(out, format_args!("segments {base} {weight}\n"));
         }
         out.extend_from_slice(self.retry_text.as_bytes());
