@@ -19,6 +19,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::known::Known;
+use crate::moves::Promises;
 
 /// `control` has one partition.
 const PARTITION: PartitionNo = PartitionNo(0);
@@ -42,6 +43,8 @@ pub(crate) struct Control {
     pub(crate) clock: Clock,
     pub(crate) health: Part,
     pub(crate) refused: Refused,
+    /// Where this process may come to lead.
+    pub(crate) promises: Option<Promises>,
 }
 
 /// How far the reading is.
@@ -210,6 +213,11 @@ impl Control {
             Ok(fact @ (Fact::Kick { .. } | Fact::Ban { .. })) => {
                 self.known.revocations.write().handle(&fact, now);
             }
+            Ok(fact @ Fact::Move { .. }) => {
+                if let Some(promises) = &self.promises {
+                    promises.hear(&fact);
+                }
+            }
             Ok(fact @ Fact::Policy(_)) => self.known.policies.write().handle(&fact),
             Ok(
                 Fact::Room(_)
@@ -218,9 +226,9 @@ impl Control {
                 | Fact::Close { .. }
                 | Fact::Keep { .. }
                 | Fact::Heat { .. }
-                | Fact::Move { .. }
                 | Fact::Lease(_)
-                | Fact::Sdk(_),
+                | Fact::Sdk(_)
+                | Fact::Words { .. },
             ) => {}
             Err(error) => {
                 tracing::debug!(%error, "a record on control is no fact");

@@ -100,8 +100,7 @@ impl Service {
     pub async fn bind(config: Config, parts: Parts) -> anyhow::Result<Self> {
         check(&config)?;
         let Parts { clock, meter, health, seed, apps, .. } = parts;
-        let listener = TcpListener::bind(config.listen).await;
-        let listener = listener.with_context(|| format!("{} cannot be bound", config.listen))?;
+        let listener = listen(config.listen).await?;
         let collector = bind_collector(&config, &parts.nodes, &clock, &meter).await?;
         let (collector, collector_addr) = collector.unzip();
 
@@ -144,6 +143,7 @@ impl Service {
             clock: clock.clone(),
             health: health.part("gslb.control"),
             refused: Refused::new(&meter),
+            promises: leading.as_ref().map(|(_, teller)| teller.promises()),
         };
         let watch = Watch::new(&known, config.horizon_s_min, clock.clone(), &health, &meter);
         Ok(Self {
@@ -226,6 +226,10 @@ impl Service {
         });
         tasks.join().await
     }
+}
+
+async fn listen(addr: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(addr).await.with_context(|| format!("{addr} cannot be bound"))
 }
 
 /// Refuses a configuration that cannot work.

@@ -30,6 +30,24 @@ impl Address {
             format!("{}:{}", self.host, self.port)
         }
     }
+
+    /// How far out of the way this is for a viewer who came by `other`: 0 on the same carrier's
+    /// network, 1 on one that is reached well from every network, 2 on another carrier's. None if
+    /// one speaks in another way here.
+    #[must_use]
+    pub fn detour(&self, other: &Self) -> Option<u8> {
+        if self.transport != other.transport {
+            return None;
+        }
+        let is_anyones = self.carrier == Carrier::Bgp;
+        Some(if self.carrier == other.carrier {
+            0
+        } else if is_anyones {
+            1
+        } else {
+            2
+        })
+    }
 }
 
 /// How to speak to a listener.

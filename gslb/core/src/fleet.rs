@@ -116,6 +116,8 @@ pub struct Fleet {
     live: usize,
     /// Nodes under lease that are attacked.
     besieged: BTreeSet<NodeId>,
+    /// Nodes under lease that drain.
+    draining: BTreeSet<NodeId>,
     /// Rises when pools must be built anew: a node joined, expired, or changed its addresses.
     shape: u64,
     /// Rises with everything that a reader of the loads could notice.
@@ -161,6 +163,7 @@ impl Fleet {
             free: Vec::new(),
             live: 0,
             besieged: BTreeSet::new(),
+            draining: BTreeSet::new(),
             shape: 0,
             version: 0,
             heard: Mono::default(),
@@ -312,6 +315,12 @@ impl Fleet {
     #[must_use]
     pub const fn besieged(&self) -> &BTreeSet<NodeId> {
         &self.besieged
+    }
+
+    /// Nodes under lease that drain.
+    #[must_use]
+    pub const fn draining(&self) -> &BTreeSet<NodeId> {
+        &self.draining
     }
 
     /// The last report of a node.

@@ -1,10 +1,10 @@
-//! Moves of besieged nodes, in virtual time.
+//! Moves of nodes that are besieged or drain, in virtual time.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use gslb_core::fleet::{Fleet, Output};
-use gslb_core::refuge::{Move, Moves};
+use gslb_core::refuge::{Move, Moves, Why};
 use proto::address::{Address, Carrier, Transport};
-use proto::control::Fact;
+use proto::control::{Fact, MoveShare};
 use proto::id::{NodeId, UnitId};
 use proto::limits::{FACT_BYTES_MAX, HOST_BYTES_MAX, MOVE_ADDRESSES_MAX, WORD_BYTES_MAX};
 use proto::load::{Load, LoadReport};
@@ -190,8 +190,8 @@ fn a_move_that_was_not_told_promises_nothing_and_is_planned_again_in_a_second() 
     assert_eq!(planned.iter().map(|it| it.sessions).collect::<Vec<_>>(), [990, 0]);
     assert_eq!(moves.staying(), 990);
 
-    moves.untold(NodeId(1), Mono(500));
-    moves.untold(NodeId(3), Mono(500));
+    moves.untold(NodeId(1), Why::Siege, Mono(500));
+    moves.untold(NodeId(3), Why::Siege, Mono(500));
 
     assert_eq!(moves.plan(&fleet, Mono(1_499)), []);
     assert_eq!(told(&moves.plan(&fleet, Mono(1_500))), [(1, 19_800, vec![9])]);
@@ -205,13 +205,13 @@ fn a_refuge_is_sent_what_it_has_room_for_over_any_transport() {
         let report = with(report(node, 1, 1), |it| {
             (it.sessions, it.handshakes_per_s_max) = (1_000 - places, 1_000);
         });
-        let address = |it: &Transport| Address { transport: *it, ..report.reserve[0].clone() };
-        let reserve = transports.iter().map(address).collect();
-        LoadReport { reserve, ..report }
+        LoadReport { reserve: over(&report, transports), ..report }
     };
     hear(&mut fleet, free(2, 300, &[Transport::Tls, Transport::Wss, Transport::Wss]));
     hear(&mut fleet, free(3, 300, &[Transport::Tls]));
-    hear(&mut fleet, besieged(1, 1_000));
+    let both = besieged(1, 1_000);
+    let addresses = over(&both, &[Transport::Tls, Transport::Wss]);
+    hear(&mut fleet, LoadReport { addresses, ..both });
 
     // The first gets half of those that speak TLS, and all others. Three in four of all would let
     // 400 go.
@@ -238,7 +238,6 @@ fn a_silent_node_is_besieged_no_more() {
 #[test]
 fn as_many_addresses_as_are_told_fit_a_fact() {
     let mut fleet = Fleet::default();
-    hear(&mut fleet, with(report(1, 1, 1), |it| it.besieged = true));
     let long = Address {
         host: "h".repeat(HOST_BYTES_MAX),
         port: u16::MAX,
@@ -246,6 +245,8 @@ fn as_many_addresses_as_are_told_fit_a_fact() {
         carrier: Carrier::Telecom,
         machine_room: "m".repeat(WORD_BYTES_MAX),
     };
+    let national = with(report(1, 1, 1), |it| it.besieged = true);
+    hear(&mut fleet, LoadReport { addresses: vec![long.clone()], ..national });
     for node in 2..40 {
         hear(&mut fleet, LoadReport { reserve: vec![long.clone(); 3], ..report(node, 1, 1) });
     }
@@ -255,7 +256,11 @@ fn as_many_addresses_as_are_told_fit_a_fact() {
     assert_eq!(planned.addresses.len(), MOVE_ADDRESSES_MAX / 3 * 3);
     let addresses = vec![long; MOVE_ADDRESSES_MAX];
     let (sessions, window_ms) = (Some(u32::MAX), 30_000);
-    let fact = Fact::Move { node: NodeId(1), sessions, window_ms, addresses, at: Wall(u64::MAX) };
+    let (at, drain) = (Wall(u64::MAX), Some(Wall(u64::MAX)));
+    let share = MoveShare { node: NodeId(u32::MAX), sessions: u32::MAX };
+    let shares = vec![share; MOVE_ADDRESSES_MAX];
+    let node = NodeId(u32::MAX);
+    let fact = Fact::Move { node, sessions, window_ms, addresses, at, drain, shares };
     assert!(fact.encode().len() <= FACT_BYTES_MAX);
     assert_eq!(Fact::decode(&fact.encode()), Ok(fact));
 }
@@ -267,8 +272,9 @@ fn a_move_without_addresses_is_understood() {
     let fact = Fact::decode(old).unwrap();
 
     let addresses = Vec::new();
-    let (node, sessions, at) = (NodeId(7), None, Wall(0));
-    assert_eq!(fact, Fact::Move { node, sessions, window_ms: 500, addresses, at });
+    let (node, sessions, at, shares) = (NodeId(7), None, Wall(0), Vec::new());
+    let window_ms = 500;
+    assert_eq!(fact, Fact::Move { node, sessions, window_ms, addresses, at, drain: None, shares });
 }
 
 /// By besieged node: its window, and the nodes that take its sessions in.
@@ -284,6 +290,12 @@ fn hosts(moves: &[Move]) -> Vec<Vec<u32>> {
 
 fn besieged(node: u32, sessions: u32) -> LoadReport {
     with(report(node, 1, 1), |it| (it.besieged, it.sessions) = (true, sessions))
+}
+
+/// Addresses like a node's reserve, over these transports.
+fn over(report: &LoadReport, transports: &[Transport]) -> Vec<Address> {
+    let address = |it: &Transport| Address { transport: *it, ..report.reserve[0].clone() };
+    transports.iter().map(address).collect()
 }
 
 fn hear(fleet: &mut Fleet, report: LoadReport) {

@@ -1,6 +1,6 @@
 //! Moves that do not get to their nodes.
 
-use bus::{Fault, FaultyBus, Limits, MemoryBus};
+use bus::{Fault, FaultyBus, Limits, MemoryBus, Offset};
 use proto::address::{Address, Carrier, Transport};
 use proto::id::{NodeId, UnitId};
 use proto::load::{Load, LoadReport};
@@ -67,6 +67,53 @@ fn the_sessions_that_stay_are_shown_once_however_often_they_are_planned() {
     assert_eq!(mover.staying.get(), 0);
 }
 
+#[tokio::test]
+async fn who_leads_next_keeps_what_was_promised_before() {
+    let mut first = World::new();
+    let (mut next, clock) = (World::new(), first.clock.clone());
+    next.leads.send_replace(false);
+    let mut fleet = fleet(&[]);
+    let many = Load { sessions: 7_000, sessions_max: 7_000, ..besieged(1).load };
+    fleet.handle(LoadReport { load: many, ..besieged(1) }, Mono(0)).unwrap();
+    first.mover.look(&fleet, clock.mono());
+    let order = order(&mut first.teller).unwrap();
+    first.teller.tell(order).await;
+
+    let told = first.bus.read(topic::control(), PartitionNo(0), Offset(0), 10, SECOND).await;
+    let fact = Fact::decode(&told.unwrap()[0].value).unwrap();
+    next.teller.promises().hear(&fact);
+    next.mover.look(&fleet, clock.mono());
+    next.leads.send_replace(true);
+    fleet.handle(LoadReport { load: many, ..besieged(2) }, Mono(0)).unwrap();
+    next.mover.look(&fleet, clock.mono());
+
+    let orders: Vec<_> = std::iter::from_fn(|| self::order(&mut next.teller)).collect();
+    let [order] = &orders[..] else { panic!("{orders:?}") };
+    assert_eq!((order.node, order.sessions, order.staying), (NodeId(2), 3_000, 4_000));
+}
+
+#[tokio::test]
+async fn a_node_that_drains_hears_an_answer_even_if_there_is_no_room() {
+    let World { mut mover, mut teller, bus, clock, .. } = World::new();
+    let mut fleet = Fleet::default();
+    let draining = Load { draining: true, besieged: false, ..besieged(1).load };
+    let report = LoadReport { load: draining, start: Wall(7), ..besieged(1) };
+    fleet.handle(report, Mono(0)).unwrap();
+
+    mover.look(&fleet, clock.mono());
+    let first = order(&mut teller).unwrap();
+    teller.tell(first).await;
+    mover.look(&fleet, clock.mono() + SECOND * 60);
+
+    let told = bus.read(topic::control(), PartitionNo(0), Offset(0), 10, SECOND).await.unwrap();
+    let Ok(Fact::Move { addresses, drain, .. }) = Fact::decode(&told[0].value) else {
+        panic!("{told:?}")
+    };
+    assert_eq!((addresses.len(), drain), (0, Some(Wall(7))));
+    assert!(order(&mut teller).is_none(), "it is told once");
+    assert_eq!((teller.nowhere.get(), teller.told.get(), mover.staying.get()), (1, 0, 0));
+}
+
 /// A mover that leads, and what it tells by.
 struct World {
     mover: Mover,
@@ -101,18 +148,22 @@ fn fleet(nodes: &[u32]) -> Fleet {
         fleet.handle(besieged(*node), Mono(0)).unwrap();
     }
     let refuge = LoadReport {
-        reserve: vec![Address {
-            host: "reserve".to_owned(),
-            port: 443,
-            transport: Transport::Tls,
-            carrier: Carrier::Bgp,
-            machine_room: String::new(),
-        }],
+        reserve: vec![address("reserve")],
         load: Load { sessions_max: 10_000, handshakes_per_s_max: 10_000, ..Load::default() },
         ..besieged(1_000)
     };
     fleet.handle(refuge, Mono(0)).unwrap();
     fleet
+}
+
+fn address(host: &str) -> Address {
+    Address {
+        host: host.to_owned(),
+        port: 443,
+        transport: Transport::Tls,
+        carrier: Carrier::Bgp,
+        machine_room: String::new(),
+    }
 }
 
 /// A node of ten sessions that is attacked, and has no reserve.
@@ -123,7 +174,7 @@ fn besieged(node: u32) -> LoadReport {
         region: "north".to_owned(),
         counter: 1,
         start: Wall(0),
-        addresses: Vec::new(),
+        addresses: vec![address("link")],
         reserve: Vec::new(),
         load: Load {
             sessions: 10,

@@ -43,6 +43,7 @@ metrics! {
     LINK_FRAMES_TOTAL = Counter "link_frames_total" [] "Frames from clients.";
     LINK_WRITES_TOTAL = Counter "link_writes_total" [] "Writes to sockets.";
     LINK_WRITTEN_BYTES_TOTAL = Counter "link_written_bytes_total" [] "Bytes written to sockets, before encryption.";
+    LINK_SAVED_BYTES_TOTAL = Counter "link_saved_bytes_total" [] "Bytes that compression took off what was written, summed over sessions.";
     LINK_SKIPPED_ITEMS_TOTAL = Counter "link_skipped_items_total" [] "Items left out for sessions that read too slowly.";
     LINK_OUTBOX_BYTES = Gauge "link_outbox_bytes" [] "Bytes handed to sessions and not yet written.";
     LINK_RING_BYTES = Gauge "link_ring_bytes" [] "Bytes of recent frames kept for all rooms, in one framing.";
@@ -68,6 +69,10 @@ metrics! {
     LINK_ENTRY_NODES = Gauge "link_entry_nodes" [] "Link nodes that share the limits of rooms, as far as this one knows.";
     LINK_OWED_JOINS_TOTAL = Counter "link_owed_joins_total" [] "Joins let in that the room's bucket did not have; the node lets so many fewer in afterwards.";
     LINK_TLS_FAULTS_TOTAL = Counter "link_tls_faults_total" ["fault"] "Lean TLS sessions that ended for what came over them: cut without a goodbye, alert of the client, or what was refused: seal, length, message, form, value, quiet, changes.";
+    LINK_DRAINED_SESSIONS_TOTAL = Counter "link_drained_sessions_total" ["to"] "Sessions sent away because the node drained: to addresses, which a gslb named; or to enter.";
+    LINK_WORKERS = Gauge "link_workers" [] "Worker processes of a link that are ready.";
+    LINK_WORKER_ENDS_TOTAL = Counter "link_worker_ends_total" ["why"] "Worker processes that ended: told, for a rolling restart; failed, and it is started again.";
+    LINK_WORKER_REPORTS_TOTAL = Counter "link_worker_reports_total" ["outcome"] "Load reports of workers: heard; refused, since they are no newer ones of a worker of this node.";
 
     GSLB_ANSWERS_TOTAL = Counter "gslb_answers_total" ["outcome"] "Answers: assigned, renewed; or read-only because the fleet is full, none_live, no_transport.";
     GSLB_REFUSALS_TOTAL = Counter "gslb_refusals_total" ["reason"] "Questions refused, by the problem's code.";
@@ -77,7 +82,7 @@ metrics! {
     GSLB_TABLE_FAILURES_TOTAL = Counter "gslb_table_failures_total" ["operation"] "Load table calls that failed or came too late: get, put, decode.";
     GSLB_TABLE_SILENCE_MILLISECONDS = Gauge "gslb_table_silence_milliseconds" [] "How long no value of the load table has been new; beyond fresh_ms_max loads are believed less and less.";
     GSLB_LEADS = Gauge "gslb_leads" [] "Whether this process does what one gslb does for all: of all that collect, one.";
-    GSLB_MOVES_TOTAL = Counter "gslb_moves_total" ["outcome"] "Besieged nodes whose sessions were to move: told, failed, or nowhere, where the reserves of the unit have no room for any.";
+    GSLB_MOVES_TOTAL = Counter "gslb_moves_total" ["outcome"] "Nodes, besieged or draining, whose sessions were to move: told, failed, or nowhere, where no other node of the unit has room for any.";
     GSLB_UNMOVED_SESSIONS = Gauge "gslb_unmoved_sessions" [] "Sessions of besieged nodes that stay because no reserve has room, by the last plan of each node; 0 where another gslb leads.";
     GSLB_MASTERS_FETCHES_TOTAL = Counter "gslb_masters_fetches_total" ["outcome"] "Fetches of the master keys: ok, failed; and unsaved, where the copy on disk was not written.";
     GSLB_KEYS_HORIZON_SECONDS = Gauge "gslb_keys_horizon_seconds" [] "How long tokens can be minted without another epoch.";

@@ -81,7 +81,9 @@ impl Fleet {
         let expires = now + self.limits.lease;
         self.leases[at] = Lease { expires, ramp: past.ramp };
         self.due = self.due.min(expires);
-        if load.draining && !past.drained {
+        if !load.draining {
+            self.draining.remove(&node);
+        } else if self.draining.insert(node) && !past.drained {
             self.tell(Output::Draining(node));
         }
         if !load.besieged {
@@ -112,6 +114,7 @@ impl Fleet {
         self.shape += 1;
         self.version += 1;
         self.besieged.remove(&self.rows[slot].node);
+        self.draining.remove(&self.rows[slot].node);
         self.tell(Output::Expired(self.rows[slot].node));
     }
 
