@@ -9,7 +9,7 @@ use proto::frame::Codec;
 use proto::id::RoomId;
 
 use crate::framing::{Form, Framing};
-use crate::ring::{Allowance, Cursor, Ring, Slow, Taken};
+use crate::ring::{Allowance, Cursor, Reading, Ring, Slow, Taken};
 
 /// Bytes of one room that one write carries.
 ///
@@ -66,6 +66,12 @@ impl Outbox {
         seats.reserve_exact(1);
         seats.push((room, cursor));
         self.seats = seats.into_boxed_slice();
+    }
+
+    /// How the session reads a room that it follows.
+    #[must_use]
+    pub fn reading(&self, room: &RoomId) -> Option<Reading> {
+        self.seats.iter().find(|(it, _)| it == room).map(|(_, cursor)| cursor.reading())
     }
 
     /// Stops following a room.

@@ -27,12 +27,17 @@ pub fn plan(ring: &Ring, place: Place, reading: Reading) -> Plan {
         let behind = latest.map_or_else(|| after(place), |it| after(it).max(after(place)));
         return Plan {
             resumed: Resumed::Gap { from: after(place), to: behind },
-            cursor: ring.cursor(reading),
+            cursor: ring.cursor_behind(place, reading),
         };
     };
     let latest = latest.unwrap_or(floor);
     if place >= latest {
-        return Plan { resumed: Resumed::Recovered { items: 0 }, cursor: ring.cursor(reading) };
+        // Behind it, as at a node that lags, come items that the session knows.
+        let cursor = match place == latest {
+            true => ring.cursor(reading),
+            false => ring.cursor_behind(place, reading),
+        };
+        return Plan { resumed: Resumed::Recovered { items: 0 }, cursor };
     }
     if place < floor {
         let to = ring.batches().next().map_or_else(|| after(latest), |(_, first, ..)| first);

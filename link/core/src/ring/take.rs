@@ -15,18 +15,20 @@ pub struct Cursor {
     reading: Reading,
     /// Unprotected items before `next`.
     plain_before: ByAudience,
-    /// What a returning session missed; none once it is read.
+    /// What a returning session missed or knows; none once the cursor is past both.
     replay: Option<Box<Replay>>,
 }
 
-/// Blocks that are read as if the room had been cold: a returning session gets all it missed.
+/// Blocks that are read as if the room had been cold: a returning session gets all it missed, and
+/// nothing that it knows.
 #[derive(Clone, Debug)]
 struct Replay {
     /// Position behind the last of them.
     until: u64,
     /// Unprotected items before `until`.
     plain_before: ByAudience,
-    /// Items of the first block up to this place are known to the session.
+    /// Items up to this place are known to the session, also of blocks that come later: the node
+    /// may lag behind the one that the session was at.
     known: Option<Place>,
 }
 
@@ -72,6 +74,13 @@ impl Ring {
     #[must_use]
     pub const fn cursor(&self, reading: Reading) -> Cursor {
         Cursor { next: self.next, reading, plain_before: self.plain, replay: None }
+    }
+
+    /// A cursor behind the newest block, for a session that knows items up to `place`, which have
+    /// not all come here.
+    pub(crate) fn cursor_behind(&self, place: Place, reading: Reading) -> Cursor {
+        let replay = Replay { until: self.next, plain_before: self.plain, known: Some(place) };
+        Cursor { replay: Some(Box::new(replay)), ..self.cursor(reading) }
     }
 
     /// A cursor at the block with this position, from which everything is read again but what is
@@ -120,7 +129,7 @@ impl Ring {
             cursor.next = block.position + 1;
         }
         cursor.plain_before = self.at(cursor.next).map_or(self.plain, |it| it.plain_before);
-        cursor.replay.take_if(|it| cursor.next >= it.until);
+        cursor.replay.take_if(|it| cursor.next >= it.until && it.known.is_none());
         Ok(taken)
     }
 
@@ -165,9 +174,6 @@ impl Ring {
             cursor.read(block, form, taken, out);
         }
         cursor.next = target;
-        if let Some(replay) = &mut cursor.replay {
-            replay.known = None;
-        }
         if skipped > 0 {
             let frame = Downlink::Skipped { room: self.room.clone(), items: skipped }.encode();
             let bytes = form.framing.wrap(&frame);
@@ -210,12 +216,17 @@ impl Cursor {
 
     /// Whether some block of this audience, behind the cursor, may be for the session.
     fn may_see(&self, audience: Audience) -> bool {
-        self.reading.sees(audience) || self.replay.is_some() && is_missed(audience)
+        self.reading.sees(audience) || self.missed().is_some() && is_missed(audience)
+    }
+
+    /// What it missed, until it is read.
+    fn missed(&self) -> Option<&Replay> {
+        self.replay.as_deref().filter(|it| self.next < it.until)
     }
 
     /// Unprotected items between the cursor and `target`, before which there are `there`.
     fn plain_between(&self, target: u64, there: &ByAudience) -> u32 {
-        let items = match &self.replay {
+        let items = match self.missed() {
             None => between(&self.plain_before, there, |it| self.reading.sees(it)),
             Some(replay) if target <= replay.until => between(&self.plain_before, there, is_missed),
             Some(replay) => {
@@ -228,10 +239,7 @@ impl Cursor {
 
     /// Collects what the session gets of a block: nothing, if it knows all that is in it.
     fn read(&mut self, block: &Block, form: Form, taken: &mut Taken, out: &mut Vec<Bytes>) {
-        let replay = self.replay.as_mut().filter(|_| block.seqs.is_some());
-        let known = replay.and_then(|it| it.known.take());
-        let trimmed = known.map(|place| resume::trimmed(block.frames.frame(), place));
-        let bytes = match trimmed {
+        let bytes = match self.trim(block) {
             Some(Trimmed::Nothing) => return,
             Some(Trimmed::Rest(frame)) => form.framing.wrap(&frame),
             Some(Trimmed::Whole) | None => {
@@ -241,6 +249,18 @@ impl Cursor {
         };
         taken.bytes += bytes.len();
         out.push(bytes);
+    }
+
+    /// What is new to the session in a block; nothing, if it knows no items at all, or none more.
+    fn trim(&mut self, block: &Block) -> Option<Trimmed> {
+        let (first, last) = block.first().zip(block.last())?;
+        let known = &mut self.replay.as_mut()?.known;
+        let place = (*known)?;
+        if last <= place {
+            return Some(Trimmed::Nothing);
+        }
+        *known = None;
+        (first <= place).then(|| resume::trimmed(block.frames.frame(), place))
     }
 }
 
