@@ -205,6 +205,26 @@ impl Crowd {
         self.shared.books.lock().book.forget();
     }
 
+    /// Waits until nothing is on its way, and turns a page of the books: what they came to stays,
+    /// and the comments are forgotten, so that a long run's books do not grow. Nobody may speak
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// When something is still on its way after a while; then the page is as it was.
+    pub async fn turn_page(&self) -> anyhow::Result<()> {
+        let books = &self.shared.books;
+        wait(&self.clock, SETTLE_MAX, || {
+            let book = &mut books.lock().book;
+            let is_complete = book.is_complete();
+            if is_complete {
+                book.turn_page();
+            }
+            is_complete
+        })
+        .await
+        .context("something is still on its way")
+    }
+
     /// Waits until every comment has its fate and every viewer has everything, closes the books,
     /// and lets the viewers go.
     ///

@@ -9,14 +9,17 @@ use proto::address::Transport;
 use proto::enter::Offer;
 use proto::frame::{Uplink, prefixed};
 use proto::suite::Suite;
+use rand::RngExt;
+use rand::rngs::SmallRng;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 /// Between two bytes.
 const DRIP: Duration = Duration::from_millis(400);
-/// Pause before the next connection.
-const PAUSE: Duration = Duration::from_millis(100);
+/// Pause before the next connection. It differs: a link ends connections once a second, and those
+/// of all attackers at once would be a rush, which is another attack.
+const PAUSE_MS: std::ops::Range<u64> = 0..500;
 
 /// Where a session stalls.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -54,25 +57,27 @@ pub(super) struct Attacker {
     pub(super) phase: Phase,
     pub(super) offer: Offer,
     pub(super) stop: CancellationToken,
+    pub(super) rng: SmallRng,
 }
 
 impl Attacker {
     /// Stalls, and comes again when the link has ended it.
-    pub(super) async fn run(self) -> anyhow::Result<()> {
+    pub(super) async fn run(mut self) -> anyhow::Result<()> {
         let stop = self.stop.clone();
         // What becomes of an attacker's connection is the link's business.
         let _stopped = stop.run_until_cancelled(self.attack()).await;
         Ok(())
     }
 
-    async fn attack(&self) {
+    async fn attack(&mut self) {
         if self.phase == Phase::Open {
             self.stall_in_room().await.ok();
             return;
         }
         loop {
             self.stall().await.ok();
-            self.stage.clock.sleep(PAUSE).await;
+            let pause = Duration::from_millis(self.rng.random_range(PAUSE_MS));
+            self.stage.clock.sleep(pause).await;
         }
     }
 

@@ -12,12 +12,17 @@ pub(super) struct Audit {
     numbers: HashMap<ItemId, usize>,
     sealed: BTreeMap<usize, Place>,
     viewers: Vec<Receipts>,
+    /// Of pages that were turned.
+    missing: u64,
+    unexpected: u64,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Receipts {
     got: Vec<u64>,
     items: u64,
+    /// On pages that were turned.
+    items_before: u64,
     last: Option<Place>,
     repeats: u64,
     out_of_order: u64,
@@ -70,7 +75,7 @@ impl Audit {
 
     /// Items that a viewer got, repeats not counted.
     pub(super) fn received(&self, viewer: usize) -> u64 {
-        self.viewers[viewer].items
+        self.viewers[viewer].items_before + self.viewers[viewer].items
     }
 
     /// How many items were sealed.
@@ -80,7 +85,8 @@ impl Audit {
 
     /// Compares the two sides.
     pub(super) fn findings(&self) -> Findings {
-        let mut findings = Findings::default();
+        let Self { missing, unexpected, .. } = *self;
+        let mut findings = Findings { missing, unexpected, ..Findings::default() };
         for receipts in &self.viewers {
             findings.repeats += receipts.repeats;
             findings.out_of_order += receipts.out_of_order;
@@ -94,6 +100,18 @@ impl Audit {
         findings
     }
 
+    /// Keeps the findings and forgets the items. One of them that comes again is then one that
+    /// nobody sealed, or out of order.
+    pub(super) fn turn_page(&mut self) {
+        Findings { missing: self.missing, unexpected: self.unexpected, .. } = self.findings();
+        self.numbers.clear();
+        self.sealed.clear();
+        for receipts in &mut self.viewers {
+            receipts.got.clear();
+            receipts.items_before += std::mem::take(&mut receipts.items);
+        }
+    }
+
     fn number(&mut self, id: ItemId) -> usize {
         let next = self.numbers.len();
         *self.numbers.entry(id).or_insert(next)
@@ -102,6 +120,8 @@ impl Audit {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::RangeInclusive;
+
     use proto::id::{Gen, Seq};
 
     use super::*;
@@ -112,13 +132,17 @@ mod tests {
 
     fn run(shown: &[u64]) -> Findings {
         let mut audit = Audit::new(1);
-        for seq in 1..=3 {
+        play(&mut audit, 1..=3, shown);
+        audit.findings()
+    }
+
+    fn play(audit: &mut Audit, sealed: RangeInclusive<u64>, shown: &[u64]) {
+        for seq in sealed {
             audit.sealed(ItemId(100 + seq), place(seq));
         }
         for &seq in shown {
             audit.shown(0, ItemId(100 + seq), place(seq));
         }
-        audit.findings()
     }
 
     #[test]
@@ -132,5 +156,29 @@ mod tests {
         assert_eq!(run(&[1, 2, 2, 3]), Findings { repeats: 1, ..Findings::default() });
         assert_eq!(run(&[1, 3, 2]), Findings { out_of_order: 1, ..Findings::default() });
         assert_eq!(run(&[1, 2, 3, 4]), Findings { unexpected: 1, ..Findings::default() });
+    }
+
+    #[test]
+    fn turned_pages_count_and_hold_nothing() {
+        let mut audit = Audit::new(1);
+
+        play(&mut audit, 1..=3, &[1, 3]);
+        audit.turn_page();
+        play(&mut audit, 4..=5, &[4, 5]);
+
+        assert_eq!(audit.findings(), Findings { missing: 1, ..Findings::default() });
+        assert_eq!((audit.received(0), audit.sealed_items()), (4, 2));
+    }
+
+    #[test]
+    fn an_item_of_a_turned_page_that_comes_again_is_found() {
+        let mut audit = Audit::new(1);
+
+        play(&mut audit, 1..=3, &[1, 2, 3]);
+        audit.turn_page();
+        play(&mut audit, 4..=4, &[4, 3]);
+
+        let found = Findings { unexpected: 1, out_of_order: 1, ..Findings::default() };
+        assert_eq!(audit.findings(), found);
     }
 }

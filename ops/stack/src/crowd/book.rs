@@ -52,6 +52,8 @@ pub(super) struct Book {
     accounts: Vec<ViewerId>,
     sides: Vec<Side>,
     sent: Vec<Sent>,
+    /// On pages that were turned.
+    sent_before: u64,
     by_cid: HashMap<(usize, Cid), usize>,
     by_id: HashMap<ItemId, usize>,
     /// Fates that came before their Ack.
@@ -83,6 +85,7 @@ impl Book {
             accounts,
             sides,
             sent: Vec::new(),
+            sent_before: 0,
             by_cid: HashMap::new(),
             by_id: HashMap::new(),
             early: HashMap::new(),
@@ -180,6 +183,24 @@ impl Book {
         self.sent.iter().all(known)
     }
 
+    /// Whether nothing is on its way: every comment has its fate, and every viewer was handed what
+    /// was sealed and no more.
+    pub(super) fn is_complete(&self) -> bool {
+        let sealed = self.audit.sealed_items() as u64;
+        self.is_settled() && self.delivered.iter().all(|&it| it == sealed)
+    }
+
+    /// Keeps what the books came to, and forgets every comment.
+    pub(super) fn turn_page(&mut self) {
+        self.sent_before += self.sent.len() as u64;
+        self.sent.clear();
+        self.by_cid.clear();
+        self.by_id.clear();
+        self.early.clear();
+        self.delivered.fill(0);
+        self.audit.turn_page();
+    }
+
     /// Whether every viewer was handed all that was sealed.
     pub(super) fn is_delivered(&self) -> bool {
         let sealed = self.audit.sealed_items() as u64;
@@ -204,7 +225,7 @@ impl Book {
         };
         let findings = self.audit.findings();
         Summary {
-            sent: self.sent.len() as u64,
+            sent: self.sent_before + self.sent.len() as u64,
             admitted: self.admitted,
             refused: self.refused.clone(),
             sealed: self.sealed,
