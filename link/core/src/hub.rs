@@ -3,7 +3,10 @@
 //! People and sessions are counted apart: one viewer with five tabs is one of the people and five
 //! sessions. A leave names its session and removes only that.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Excluded, Unbounded};
+use std::sync::Arc;
 
 use proto::close::CloseCode;
 use proto::control::RoomFact;
@@ -81,9 +84,14 @@ pub struct Hub {
     rooms: BTreeMap<RoomId, Room>,
     /// Boxed, since half of a tree's places are empty when keys come in their order.
     sessions: BTreeMap<SessionId, Box<Seated>>,
-    viewers: BTreeSet<(AppId, ViewerId, SessionId)>,
+    viewers: BTreeSet<ByViewer>,
     rooms_max: usize,
 }
+
+/// A member, in the order of viewers and then of their sessions. All that know of it share it, so
+/// that a name lies here once however many rooms its session is in.
+#[derive(Clone, Debug)]
+struct ByViewer(Arc<Member>);
 
 #[derive(Debug)]
 struct Room {
@@ -95,7 +103,7 @@ struct Room {
     offered: u32,
     /// Whether the last gauges told of it.
     told: bool,
-    sessions: BTreeSet<(ViewerId, SessionId)>,
+    sessions: BTreeSet<ByViewer>,
     /// How many viewers have these sessions.
     people: usize,
 }
@@ -103,7 +111,7 @@ struct Room {
 /// A session and the rooms it is in.
 #[derive(Debug)]
 struct Seated {
-    member: Member,
+    member: ByViewer,
     rooms: Vec<RoomId>,
 }
 
@@ -185,24 +193,17 @@ impl Hub {
         if joined == Joined::Entered
             && let Some(room) = self.rooms.get_mut(room_id)
         {
-            room.remember(member.session, &member.viewer);
-            self.arrive(member);
-            if let Some(seated) = self.sessions.get_mut(&member.session) {
-                seated.rooms.reserve_exact(1);
-                seated.rooms.push(room_id.clone());
-            }
+            let known = arrive(&mut self.sessions, &mut self.viewers, member);
+            room.remember(&known.member);
+            known.rooms.reserve_exact(1);
+            known.rooms.push(room_id.clone());
         }
         Ok(joined)
     }
 
     /// Registers a session that is in no room yet, so that a kick finds it.
     pub fn arrive(&mut self, member: &Member) {
-        if self.sessions.contains_key(&member.session) {
-            return;
-        }
-        let seated = Seated { member: member.clone(), rooms: Vec::new() };
-        self.sessions.insert(member.session, Box::new(seated));
-        self.viewers.insert((member.app, member.viewer.clone(), member.session));
+        arrive(&mut self.sessions, &mut self.viewers, member);
     }
 
     /// Takes a session out of one room. Says whether it was there.
@@ -215,7 +216,7 @@ impl Hub {
         };
         seated.rooms.remove(position);
         if let Some(room) = self.rooms.get_mut(room_id) {
-            room.forget(session, &seated.member.viewer);
+            room.forget(&seated.member);
         }
         true
     }
@@ -227,12 +228,11 @@ impl Hub {
         };
         for room_id in &seated.rooms {
             if let Some(room) = self.rooms.get_mut(room_id) {
-                room.forget(session, &seated.member.viewer);
+                room.forget(&seated.member);
             }
         }
-        let Seated { member, rooms } = *seated;
-        self.viewers.remove(&(member.app, member.viewer, session));
-        rooms
+        self.viewers.remove(&seated.member);
+        seated.rooms
     }
 
     /// Counts a comment that is offered to a room, and says whether it is among those let through.
@@ -249,8 +249,9 @@ impl Hub {
 
     /// Sessions of one viewer on this node.
     pub fn sessions_of(&self, app: AppId, viewer: &ViewerId) -> impl Iterator<Item = SessionId> {
-        let [first, last] = [u64::MIN, u64::MAX].map(|it| (app, viewer.clone(), SessionId(it)));
-        self.viewers.range(first..=last).map(|(_, _, session)| *session)
+        let first = ByViewer::before_all_of(app, viewer);
+        let sessions = self.viewers.range(first..).map(|it| &it.0);
+        sessions.take_while(move |it| it.is_of(app, viewer)).map(|it| it.session)
     }
 
     /// Distinct viewers in a room on this node.
@@ -298,22 +299,81 @@ impl Hub {
     }
 }
 
-impl Room {
-    fn remember(&mut self, session: SessionId, viewer: &ViewerId) {
-        self.people += usize::from(!self.holds(viewer));
-        self.sessions.insert((viewer.clone(), session));
+/// Registers a session, unless it is; gives what is known of it.
+fn arrive<'a>(
+    sessions: &'a mut BTreeMap<SessionId, Box<Seated>>,
+    viewers: &mut BTreeSet<ByViewer>,
+    member: &Member,
+) -> &'a mut Seated {
+    sessions.entry(member.session).or_insert_with(|| {
+        let member = ByViewer(Arc::new(member.clone()));
+        viewers.insert(member.clone());
+        Box::new(Seated { member, rooms: Vec::new() })
+    })
+}
+
+impl Member {
+    fn is_of(&self, app: AppId, viewer: &ViewerId) -> bool {
+        (self.app, &self.viewer) == (app, viewer)
+    }
+}
+
+impl ByViewer {
+    /// Stands before every session of a viewer.
+    fn before_all_of(app: AppId, viewer: &ViewerId) -> Self {
+        let (session, viewer) = (SessionId(u64::MIN), viewer.clone());
+        Self(Arc::new(Member { session, app, viewer, role: Role::Viewer, may_send: false }))
     }
 
-    fn forget(&mut self, session: SessionId, viewer: &ViewerId) {
-        if self.sessions.remove(&(viewer.clone(), session)) {
-            self.people -= usize::from(!self.holds(viewer));
+    fn key(&self) -> (AppId, &ViewerId, SessionId) {
+        (self.0.app, &self.0.viewer, self.0.session)
+    }
+}
+
+impl Ord for ByViewer {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl PartialOrd for ByViewer {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for ByViewer {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for ByViewer {}
+
+impl Room {
+    fn remember(&mut self, member: &ByViewer) {
+        if self.sessions.insert(member.clone()) {
+            self.people += usize::from(!self.holds_another(member));
         }
+    }
+
+    fn forget(&mut self, member: &ByViewer) {
+        if self.sessions.remove(member) {
+            self.people -= usize::from(!self.holds_another(member));
+        }
+    }
+
+    /// Whether another session of the same viewer is here: it would be next to this one.
+    fn holds_another(&self, member: &ByViewer) -> bool {
+        let before = self.sessions.range(..member).next_back();
+        let after = self.sessions.range((Excluded(member), Unbounded)).next();
+        [before, after].into_iter().flatten().any(|it| it.0.is_of(member.0.app, &member.0.viewer))
     }
 
     /// Whether a session of the viewer is here.
     fn holds(&self, viewer: &ViewerId) -> bool {
-        let first = (viewer.clone(), SessionId(u64::MIN));
-        self.sessions.range(first..).next().is_some_and(|(it, _)| it == viewer)
+        let first = ByViewer::before_all_of(self.app, viewer);
+        self.sessions.range(first..).next().is_some_and(|it| it.0.viewer == *viewer)
     }
 }
 

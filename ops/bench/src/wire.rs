@@ -1,10 +1,13 @@
 //! Bytes on the wire: what the arithmetic of capacity starts from.
 
+use std::hint::black_box;
+
+use anyhow::Context;
 use proto::address::{Address, Carrier, Transport};
 use proto::envelope::{
     Accepted, AcceptedBatch, Act, RoomBatch, RoomEntry, RoomEvent, UplinkBatch, UplinkEntry,
 };
-use proto::frame::{Batch, Downlink, Seal, prefixed};
+use proto::frame::{Batch, Downlink, Seal, deflate, prefixed};
 use proto::id::{AppId, Cid, Gen, NodeId, RoomId, Seq, SessionId, SlotNo, UnitId, ViewerId};
 use proto::item::{Body, Item, Placed};
 use proto::load::{Load, LoadReport};
@@ -12,6 +15,7 @@ use proto::time::Wall;
 
 use crate::line::Line;
 use crate::segment::Comments;
+use crate::timing::per_second;
 
 const APP: AppId = AppId(1);
 const NODE: NodeId = NodeId(1);
@@ -21,7 +25,8 @@ const FLUSH_ITEMS: usize = 10;
 /// Comments of one record from a busy link or chatserver.
 const RECORD_ITEMS: usize = 100;
 
-/// `wire.…`: bytes of frames and records with comments of 16 bytes in the mean.
+/// `wire.…`: bytes of frames and records with comments of 16 bytes in the mean; and
+/// `link.compress…`: what compression leaves of a flush, and how many a core compresses.
 pub(crate) fn run() -> anyhow::Result<Vec<Line>> {
     let room = RoomId::parse("concert")?;
     let viewer = ViewerId::parse("user-42")?;
@@ -45,11 +50,18 @@ pub(crate) fn run() -> anyhow::Result<Vec<Line>> {
     let entries = items.iter().filter_map(|it| uplink(it, &room, &viewer));
     let uplink = UplinkBatch { node: NODE, entries: entries.collect() };
 
-    let frame = prefixed(&Downlink::Batch(batch).encode()).len();
+    let plain = Downlink::Batch(batch).encode();
+    let packed = deflate(&plain).context("a flush gains nothing by compression")?;
+    let compressed = per_second(|| {
+        black_box(deflate(black_box(&plain)));
+    });
+    let frame = prefixed(&plain).len();
     let seal = prefixed(&Downlink::Seal(seal).encode()).len();
     let record = |bytes: usize| bytes as f64 / RECORD_ITEMS as f64;
     Ok(vec![
         Line::alone("wire.flush.10", frame as f64, "bytes"),
+        Line::alone("link.compress.ratio", packed.len() as f64 / plain.len() as f64, "of plain"),
+        Line::alone("link.compress", compressed, "flushes/s"),
         Line::alone("wire.seal", seal as f64, "bytes"),
         Line::alone("wire.uplink.100", record(uplink.encode().len()), "bytes/item"),
         Line::alone("wire.accepted.100", record(accepted.encode().len()), "bytes/item"),
