@@ -125,6 +125,7 @@ pub(crate) fn bind(
         heartbeat: ms(config.heartbeat_ms),
         frames: Rate { burst: config.frames_burst, per_s: config.frames_per_s },
         frame_bytes_max: u32::try_from(UPLINK_FRAME_BYTES_MAX).unwrap_or(u32::MAX),
+        compress: config.compress,
     };
     let listener = Listener {
         link: link_id(&address.authority()),
