@@ -3,12 +3,11 @@
 //! `link.idle_bytes.…` is what the resident memory of the process grows by for each session that
 //! has logged in and waits in a room, every one of another viewer. All services are in the process,
 //! so what auth, the gslb and the chatserver remember of a viewer is counted too.
-//! `link.kernel_bytes.…` is the kernel's part; [`kernel`] says what it contains.
+//! `link.kernel_bytes.…` is the kernel's part; [`kit::process::kernel`] says what it contains.
 //! `link.fanout.…` and `link.fanout_tls.…` are described at [`fanout`], `link.login.tls` is
 //! `handshake.tls.p256` by another name.
 
 mod idle;
-mod kernel;
 
 use proto::address::Transport;
 

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use kit::clock::Clock;
-use kit::process::resident_bytes;
+use kit::process::{kernel, resident_bytes};
 use proto::address::Transport;
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncReadExt;
 
-use super::{NODE, kernel};
+use super::NODE;
 use crate::aside::Aside;
 use crate::fanout::{Audience, Site};
 use crate::line::Line;

@@ -25,7 +25,10 @@ const PAGE_BYTES: u64 = 4096;
 
 /// Bytes of all connections of this machine; `None` where the kernel does not tell, as it tells
 /// only root.
-pub(crate) fn bytes() -> anyhow::Result<Option<u64>> {
+///
+/// # Errors
+/// When there is no `/proc/net/sockstat`.
+pub fn bytes() -> anyhow::Result<Option<u64>> {
     let Ok(slabs) = fs::read_to_string("/proc/slabinfo") else {
         return Ok(None);
     };
