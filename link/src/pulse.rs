@@ -64,7 +64,7 @@ async fn publish(node: &Node, bus: &dyn Bus) {
     for (partition, rooms) in (0..).map(PartitionNo).zip(&rooms) {
         for rooms in rooms.chunks(ENVELOPE_ENTRIES_MAX) {
             let gauges = LinkGauges {
-                node: node.config.node,
+                node: node.config.bus_node(),
                 unit: node.config.unit,
                 at,
                 rooms: rooms.to_vec(),
@@ -80,9 +80,9 @@ async fn publish(node: &Node, bus: &dyn Bus) {
     }
     let bases = node.quality.lock().drain();
     if !bases.is_empty() {
-        let gauges = BaseGauges { node: node.config.node, at, bases, store: None };
+        let gauges = BaseGauges { node: node.config.bus_node(), at, bases, store: None };
         records.push(Publish {
-            partition: topic.partition_of_node(node.config.node),
+            partition: topic.partition_of_node(node.config.bus_node()),
             topic,
             term: None,
             key: None,

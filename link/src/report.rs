@@ -3,21 +3,17 @@
 //! A change is told within `report_ms_min`, and at once if the node takes no more viewers. Nothing
 //! waits to be accepted for long enough to be told: connections are accepted at once, or closed.
 
+mod post;
 mod rates;
 
-use std::convert::Infallible;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use hmac::{Hmac, KeyInit, Mac};
 use link_core::siege::{Output, Sample, Siege};
 use proto::address::Address;
 use proto::load::{Load, LoadReport};
 use proto::time::{Mono, Wall};
-use sha2::Sha256;
-use tokio::net::UdpSocket;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -25,10 +21,8 @@ use crate::config::ms;
 use crate::node::Node;
 use rates::Rates;
 
-/// Collectors' names are looked up again so often: they move.
-const RESOLVE_EVERY: Duration = Duration::from_secs(30);
-/// Time for looking one up.
-const RESOLVE_MAX: Duration = Duration::from_secs(2);
+pub(crate) use post::{MAC_BYTES, Post, mac, resolve, seal};
+
 /// Between two looks whether the node is attacked.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -40,29 +34,12 @@ pub(crate) async fn run(
     done: CancellationToken,
 ) -> anyhow::Result<()> {
     let (found, collectors) = watch::channel(Vec::new());
-    let reporter = Reporter::new(Arc::clone(&node), addresses, reserve, collectors).await?;
+    let post = Post::new(collectors).await?;
+    let reporter = Reporter::new(Arc::clone(&node), addresses, reserve, post);
+    let (names, changed) = (&node.config.collectors, &node.traffic.changed);
     tokio::select! {
-        never = resolve(&node, found) => match never {},
+        never = resolve(names, &node.clock, found, changed) => match never {},
         () = report(&node, reporter, done) => Ok(()),
-    }
-}
-
-/// Looks collectors up for ever. Beside the reporting: a slow answer must delay no report.
-async fn resolve(node: &Node, found: watch::Sender<Vec<SocketAddr>>) -> Infallible {
-    loop {
-        let mut collectors = Vec::new();
-        for name in &node.config.collectors {
-            let looked_up = tokio::time::timeout(RESOLVE_MAX, tokio::net::lookup_host(name)).await;
-            match looked_up {
-                Ok(Ok(mut addresses)) => collectors.extend(addresses.next()),
-                Ok(Err(_)) | Err(_) => tracing::warn!(name, "a collector was not found"),
-            }
-        }
-        if !collectors.is_empty() {
-            found.send_replace(collectors);
-            node.traffic.changed.notify_one();
-        }
-        node.clock.sleep(RESOLVE_EVERY).await;
     }
 }
 
@@ -95,9 +72,7 @@ struct Reporter {
     reserve: Vec<Address>,
     start: Wall,
     counter: u64,
-    v4: UdpSocket,
-    v6: Option<UdpSocket>,
-    collectors: watch::Receiver<Vec<SocketAddr>>,
+    post: Post,
     rates: Rates,
     siege: Option<Siege>,
     looked: Mono,
@@ -106,14 +81,8 @@ struct Reporter {
 }
 
 impl Reporter {
-    async fn new(
-        node: Arc<Node>,
-        addresses: Vec<Address>,
-        reserve: Vec<Address>,
-        collectors: watch::Receiver<Vec<SocketAddr>>,
-    ) -> anyhow::Result<Self> {
-        let any = |ip: IpAddr| SocketAddr::new(ip, 0);
-        Ok(Self {
+    fn new(node: Arc<Node>, addresses: Vec<Address>, reserve: Vec<Address>, post: Post) -> Self {
+        Self {
             start: node.clock.wall(),
             rates: Rates::new(node.clock.mono()),
             siege: node.config.siege.rules().map(Siege::new),
@@ -123,11 +92,8 @@ impl Reporter {
             addresses,
             reserve,
             counter: 0,
-            v4: UdpSocket::bind(any(Ipv4Addr::UNSPECIFIED.into())).await?,
-            // A machine may have no IPv6 at all.
-            v6: UdpSocket::bind(any(Ipv6Addr::UNSPECIFIED.into())).await.ok(),
-            collectors,
-        })
+            post,
+        }
     }
 
     /// Says whether the report is the first to tell that the node takes no more viewers, or that
@@ -138,14 +104,7 @@ impl Reporter {
         let told = (self.node.is_draining(), self.is_besieged());
         let is_urgent = std::mem::replace(&mut self.told, told) != told;
         let datagram = self.datagram();
-        let collectors = self.collectors.borrow().clone();
-        for collector in collectors {
-            let socket = if collector.is_ipv4() { Some(&self.v4) } else { self.v6.as_ref() };
-            let Some(socket) = socket else { continue };
-            if let Err(error) = socket.send_to(&datagram, collector).await {
-                tracing::debug!(%error, %collector, "a load report was not sent");
-            }
-        }
+        self.post.send(&datagram).await;
         self.node.counts.reports.inc();
         is_urgent
     }
@@ -182,7 +141,7 @@ impl Reporter {
         self.counter += 1;
         let Node { config, traffic, .. } = &*self.node;
         let report = LoadReport {
-            node: config.node,
+            node: config.bus_node(),
             unit: config.unit,
             region: config.region.clone(),
             counter: self.counter,
@@ -202,15 +161,6 @@ impl Reporter {
                 besieged: self.is_besieged(),
             },
         };
-        let mut datagram = report.encode().to_vec();
-        let mac = sign(config.secret.expose().as_bytes(), &datagram);
-        datagram.extend_from_slice(&mac);
-        datagram
+        seal(config.secret.expose().as_bytes(), &report)
     }
-}
-
-fn sign(secret: &[u8], bytes: &[u8]) -> [u8; 32] {
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes a key of any length");
-    mac.update(bytes);
-    mac.finalize().into_bytes().into()
 }

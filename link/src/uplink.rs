@@ -113,7 +113,7 @@ async fn publish(node: &Node, bus: &dyn Bus) {
     let (records, entries): (Vec<_>, Vec<_>) = batches
         .into_iter()
         .map(|(partition, entries)| {
-            let batch = UplinkBatch { node: node.config.node, entries };
+            let batch = UplinkBatch { node: node.config.bus_node(), entries };
             let record = Publish {
                 topic: node.uplink.topic.clone(),
                 partition,

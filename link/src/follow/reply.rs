@@ -15,7 +15,7 @@ use crate::node::Node;
 /// Follows this node's partition for ever, from now on: sessions of an earlier life are gone.
 pub(crate) async fn reply(node: Arc<Node>, bus: Arc<dyn Bus>, part: Part) -> anyhow::Result<()> {
     let topic = bus::topic::reply(node.config.unit);
-    let partitions = vec![topic.partition_of_node(node.config.node)];
+    let partitions = vec![topic.partition_of_node(node.config.bus_node())];
     let mut follower = Follower::open(&node, &bus, topic, partitions, At::End, part).await;
     loop {
         let Tailed::Records(records) = follower.next().await else {
@@ -23,7 +23,7 @@ pub(crate) async fn reply(node: Arc<Node>, bus: Arc<dyn Bus>, part: Part) -> any
         };
         for record in records {
             match ReplyBatch::decode(&record.value) {
-                Ok(batch) if batch.node == node.config.node => deliver(&node, batch.entries),
+                Ok(batch) if batch.node == node.config.bus_node() => deliver(&node, batch.entries),
                 Ok(_) => {}
                 Err(_) => node.counts.damaged.inc(),
             }
