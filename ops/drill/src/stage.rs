@@ -157,6 +157,12 @@ impl Stage {
         kit::shutdown::drain(self.services, END_MAX).await
     }
 
+    /// The demonstration's secrets, for viewers in other processes.
+    #[must_use]
+    pub const fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
     /// Breaks or mends the bus.
     pub fn set_bus(&self, fault: BusFault) {
         self.faulty.set(fault);

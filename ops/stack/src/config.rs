@@ -13,6 +13,7 @@ use auth_core::secret::Secret;
 use kit::config::ConfigError;
 use link::ListenerConfig;
 use proto::address::{Carrier, Transport};
+use proto::limits::ADDRESSES_MAX;
 use serde::{Deserialize, Serialize};
 
 use crate::identity::{self, Identity};
@@ -146,7 +147,8 @@ impl Config {
         config
     }
 
-    /// Lets every service take a free port of loopback, with one listener for each transport.
+    /// Lets every service take a free port of loopback, with one listener for each transport: with
+    /// workers, for as many as they can tell gslb the addresses of.
     pub fn use_free_ports(&mut self) {
         let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         self.admin.listen = free;
@@ -157,14 +159,16 @@ impl Config {
         self.chatserver.listen = free;
         self.broadcaster.listen = free;
         let transports = [
-            Transport::Tcp,
             Transport::Tls,
-            Transport::Ws,
             Transport::Wss,
+            Transport::Tcp,
+            Transport::Ws,
             Transport::Quic,
             Transport::National,
         ];
-        self.link.listeners = transports.map(|it| listener(free, it)).into();
+        let transports_max = ADDRESSES_MAX / usize::from(self.link.workers.max(1));
+        let transports = transports.into_iter().take(transports_max);
+        self.link.listeners = transports.map(|it| listener(free, it)).collect();
     }
 
     /// Refuses values that cannot work, without binding anything.

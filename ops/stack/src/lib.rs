@@ -10,10 +10,12 @@ mod business;
 mod config;
 pub mod crowd;
 pub mod identity;
+mod links;
 pub mod page;
 pub mod replay;
 mod stack;
 mod tls;
+pub mod workers;
 
 pub use apart::{AuthSwitch, Clocks, Power};
 pub use bus::{Bus, Fault as BusFault, FaultyBus};

@@ -1,24 +1,18 @@
 //! All services of one unit in one process, wired together and run.
 
-use std::collections::BTreeMap;
+mod bind;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use auth_core::app::App;
-use auth_core::node::NodeSecret;
-use auth_core::policy::Policies;
-use broadcaster::store::{Directory, SegmentStore};
 use bus::{Bus, MemoryBus, Publish, PublishError};
-use channel::ServerTls;
-use futures_util::FutureExt;
 use kit::clock::Clock;
 use kit::health::Health;
 use kit::http::{Plain, Server};
 use kit::meter::Meter;
 use kit::quota::MemoryQuota;
-use kit::seed::derive;
 use kit::task::Tasks;
 use proto::address::Address;
 use proto::envelope::{RoomBatch, RoomEntry};
@@ -30,14 +24,14 @@ use tokio_util::sync::CancellationToken;
 use crate::apart::{Auth, AuthSwitch, Clocks};
 use crate::config::Config;
 use crate::identity::Identity;
+use crate::links::{self, Links};
 use crate::tls::{Certificates, Follow, Trust};
 
-/// The disk keeps at least this much free: segments stop before it is full.
-const FREE_BYTES_MIN: u64 = 256 * 1024 * 1024;
 /// Keys of the embedded quota: a room's lanes, its flow, and who comes in.
 const QUOTA_KEYS_MAX: usize = 100_000;
-/// Longest time for one service to end.
-const DRAIN_MAX: Duration = Duration::from_secs(10);
+/// Longest time for one service to end: workers of a link have most of it, and are killed before
+/// it is over.
+const DRAIN_MAX: Duration = Duration::from_secs(20);
 
 /// All services, bound and not yet serving.
 #[derive(Debug)]
@@ -51,7 +45,7 @@ pub struct Stack {
     gslb: gslb::Service,
     chatserver: chatserver::Service,
     broadcaster: broadcaster::Service,
-    link: link::Service,
+    links: Links,
     admin: TcpListener,
 }
 
@@ -101,6 +95,9 @@ pub struct Addrs {
     pub api: String,
     /// Base of `/metrics`, `/livez`, `/readyz`.
     pub metrics: String,
+    /// The same of each worker of the link, where it has workers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub worker_metrics: Vec<String>,
     /// Base of the auth service.
     pub auth: String,
 }
@@ -143,38 +140,31 @@ impl Stack {
 
         let internal = internal.with_alpn(&[b"h2", b"http/1.1"]);
         let auth =
-            bind_auth(&config, &parts, Arc::clone(&apps), Arc::clone(&nodes), internal).await?;
+            bind::auth(&config, &parts, Arc::clone(&apps), Arc::clone(&nodes), internal).await?;
         let auth_url = format!("https://{}", auth.service.addr());
         config.gslb.auth_url.clone_from(&auth_url);
         config.link.auth_url.clone_from(&auth_url);
 
-        let gslb = bind_gslb(&config, &parts, Arc::clone(&apps), nodes, &trust, seed).await?;
+        let gslb = bind::gslb(&config, &parts, Arc::clone(&apps), nodes, &trust, seed).await?;
         config.link.collectors = gslb.collector_addr().iter().map(SocketAddr::to_string).collect();
 
         let quota = Arc::new(MemoryQuota::new(QUOTA_KEYS_MAX));
-        let chatserver = bind_chatserver(&config, &parts, apps, quota.clone(), seed).await?;
-        let broadcaster = bind_broadcaster(&config, &parts, seed).await?;
-        let link = link::Service::bind(
-            config.link.clone(),
-            link::Parts {
-                clock: link_clock,
-                meter: parts.meter.clone(),
-                health: parts.health.clone(),
-                seed: derive(seed, "link"),
-                global_bus: Arc::clone(&parts.bus),
-                unit_bus: Arc::clone(&parts.bus),
-                quota,
-                policies: Policies::new(&config.app),
-                auth_tls: trust.tls.clone(),
-                tls: Some(tls),
-                national: Some(national),
-            },
-        )
-        .await?;
+        let chatserver = bind::chatserver(&config, &parts, apps, quota.clone(), seed).await?;
+        let broadcaster = bind::broadcaster(&config, &parts, seed).await?;
+        let link_parts = links::Parts {
+            clock: link_clock,
+            seed,
+            quota,
+            auth_tls: trust.tls.clone(),
+            tls,
+            national,
+        };
+        let links = Links::bind(&config, &parts, link_parts).await?;
         let admin = listen(config.admin.listen).await?;
         let addrs = Addrs {
             enter: format!("http://{}/v1/enter", gslb.addr()),
-            link: link.addrs(),
+            link: links.addrs(),
+            worker_metrics: links.metrics(),
             origin: broadcaster.base(),
             api: format!("http://{}", chatserver.addr()),
             metrics: format!("http://{}", admin.local_addr()?),
@@ -190,7 +180,7 @@ impl Stack {
             gslb,
             chatserver,
             broadcaster,
-            link,
+            links,
             admin,
         })
     }
@@ -238,14 +228,14 @@ impl Stack {
     /// The first service that failed ends all.
     pub async fn run(self, shutdown: CancellationToken) -> anyhow::Result<()> {
         let mut services: Vec<Running> = Vec::new();
-        let Self { parts, follow, auth, gslb, chatserver, broadcaster, link, admin, .. } = self;
+        let Self { parts, follow, auth, gslb, chatserver, broadcaster, links, admin, .. } = self;
         services.push(Running::start("admin", |stop| serve_admin(admin, parts, stop)));
         services.push(Running::start("certificates", |stop| follow.run(stop)));
         services.push(Running::start("auth", |stop| auth.run(stop)));
         services.push(Running::start("gslb", |stop| gslb.run(stop)));
         services.push(Running::start("broadcaster", |stop| broadcaster.run(stop)));
         services.push(Running::start("chatserver", |stop| chatserver.run(stop)));
-        services.push(Running::start("link", |stop| link.run(stop)));
+        services.push(Running::start("link", |stop| links.run(stop)));
 
         let first = tokio::select! {
             () = shutdown.cancelled() => Ok(()),
@@ -300,101 +290,11 @@ async fn first_to_end(services: &mut [Running]) -> anyhow::Result<()> {
     futures_util::future::select_all(waits).await.0
 }
 
-async fn bind_auth(
-    config: &Config,
-    parts: &Shared,
-    apps: Arc<[App]>,
-    nodes: Arc<[NodeSecret]>,
-    tls: ServerTls,
-) -> anyhow::Result<Auth> {
-    let (mut config, parts) = (config.auth.clone(), parts.clone());
-    let bind = move |config: auth::Config| {
-        let parts = auth::Parts {
-            clock: parts.clock.clone(),
-            meter: parts.meter.clone(),
-            health: parts.health.clone(),
-            global_bus: Arc::clone(&parts.bus),
-            nodes: Arc::clone(&nodes),
-            apps: Arc::clone(&apps),
-            tls: Some(tls.clone()),
-        };
-        auth::Service::bind(config, parts)
-    };
-    let service = bind(config.clone()).await?;
-    config.listen = service.addr();
-    let again = Box::new(move || bind(config.clone()).boxed());
-    Ok(Auth { service, again, switch: AuthSwitch::default() })
-}
-
-async fn bind_gslb(
-    config: &Config,
-    parts: &Shared,
-    apps: Arc<[App]>,
-    nodes: Arc<[NodeSecret]>,
-    trust: &Trust,
-    seed: u64,
-) -> anyhow::Result<gslb::Service> {
-    let parts = gslb::Parts {
-        clock: parts.clock.clone(),
-        meter: parts.meter.clone(),
-        health: parts.health.clone(),
-        seed: derive(seed, "gslb"),
-        apps,
-        nodes,
-        global_bus: Arc::clone(&parts.bus),
-        load_table: gslb::MemoryTable::new(),
-        auth_tls: trust.tls.clone(),
-        tls: None,
-    };
-    gslb::Service::bind(config.gslb.clone(), parts).await
-}
-
-async fn bind_chatserver(
-    config: &Config,
-    parts: &Shared,
-    apps: Arc<[App]>,
-    quota: Arc<MemoryQuota>,
-    seed: u64,
-) -> anyhow::Result<chatserver::Service> {
-    let rooms = chatserver::store::RedbStore::open(&config.data.join("rooms.redb"))?;
-    let parts = chatserver::Parts {
-        clock: parts.clock.clone(),
-        meter: parts.meter.clone(),
-        health: parts.health.clone(),
-        seed: derive(seed, "chatserver"),
-        apps,
-        global_bus: Arc::clone(&parts.bus),
-        unit_bus: Arc::clone(&parts.bus),
-        room_store: Arc::new(rooms),
-        quota,
-    };
-    chatserver::Service::bind(config.chatserver.clone(), parts).await
-}
-
-async fn bind_broadcaster(
-    config: &Config,
-    parts: &Shared,
-    seed: u64,
-) -> anyhow::Result<broadcaster::Service> {
-    let store: Arc<dyn SegmentStore> =
-        Arc::new(Directory::open(&config.data.join("segments"), FREE_BYTES_MIN)?);
-    let parts = broadcaster::Parts {
-        clock: parts.clock.clone(),
-        meter: parts.meter.clone(),
-        health: parts.health.clone(),
-        seed: derive(seed, "broadcaster"),
-        global_bus: Arc::clone(&parts.bus),
-        unit_buses: BTreeMap::from([(config.link.unit, Arc::clone(&parts.bus))]),
-        stores: vec![store],
-    };
-    broadcaster::Service::bind(config.broadcaster.clone(), parts).await
-}
-
 pub(crate) async fn listen(addr: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(addr).await.with_context(|| format!("cannot listen on {addr}"))
 }
 
-async fn serve_admin(
+pub(crate) async fn serve_admin(
     listener: TcpListener,
     parts: Shared,
     stop: CancellationToken,

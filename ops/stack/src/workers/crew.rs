@@ -1,0 +1,205 @@
+//! Keeps the workers running.
+
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use kit::health::Part;
+use kit::meter::list;
+use link::workers::Relay;
+use parking_lot::Mutex;
+use prometheus::IntGauge;
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::Parts;
+use super::process::{Event, Orders, Process};
+
+/// First and longest pause before a worker that ended is started again.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
+/// A worker that lived for so long begins with the first pause again.
+const STEADY: Duration = Duration::from_secs(60);
+/// A worker that was told to end is killed after so much more than it drains for.
+const END_MAX: Duration = Duration::from_secs(8);
+/// A worker that was rolled is ready again within so much more than it drains for.
+const READY_MAX: Duration = Duration::from_secs(60);
+
+/// What those that keep the workers share.
+pub(super) struct Crew {
+    pub(super) relay: Relay,
+    parts: Parts,
+    orders: Vec<Orders>,
+    seats: Vec<Seat>,
+    states: Mutex<Vec<State>>,
+    part: Part,
+    ready: IntGauge,
+    /// Rises when a state changes.
+    changes: watch::Sender<u64>,
+}
+
+/// What is asked of one worker.
+#[derive(Default)]
+struct Seat {
+    /// Rung when it is to end, and to be started again.
+    roll: Notify,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct State {
+    /// Processes that were started in this place.
+    life: u64,
+    /// Whether it can do its job; why not.
+    ready: Result<(), String>,
+}
+
+impl Crew {
+    pub(super) fn new(orders: Vec<Orders>, relay: Relay, parts: Parts) -> Self {
+        let seats = orders.iter().map(|_| Seat::default()).collect();
+        let state = State { life: 1, ready: Err("starting".to_owned()) };
+        Self {
+            states: Mutex::new(vec![state; orders.len()]),
+            part: parts.health.part("link workers"),
+            ready: parts.meter.gauge(list::LINK_WORKERS, &[]),
+            changes: watch::Sender::default(),
+            relay,
+            orders,
+            seats,
+            parts,
+        }
+    }
+
+    /// Keeps one worker running until `shutdown`, and lets it drain then.
+    pub(super) async fn keep(
+        &self,
+        no: u8,
+        process: Process,
+        shutdown: &CancellationToken,
+    ) -> anyhow::Result<()> {
+        let clock = &self.parts.clock;
+        let (mut process, mut pause) = (Some(process), PAUSE.0);
+        loop {
+            if let Some(process) = process.take() {
+                let start = clock.mono();
+                let end = self.attend(no, process, shutdown).await;
+                self.relay.forget(no);
+                self.become_ready(no, Err("it has ended".to_owned()));
+                if shutdown.is_cancelled() {
+                    return Ok(());
+                }
+                self.count(no, end);
+                if end.was_told || clock.mono().since(start) > STEADY {
+                    pause = PAUSE.0;
+                }
+            }
+            tokio::select! {
+                () = clock.sleep(pause) => pause = (pause * 2).min(PAUSE.1),
+                () = shutdown.cancelled() => return Ok(()),
+            }
+            let orders = &self.orders[usize::from(no)];
+            match Process::start(&self.parts.program, orders, &self.parts.ports).await {
+                Ok(started) => {
+                    self.change(no, |it| it.life += 1);
+                    process = Some(started);
+                }
+                Err(error) => tracing::error!(error = format!("{error:#}"), "a worker is missing"),
+            }
+        }
+    }
+
+    /// Watches a worker until it ends; tells it to when it must.
+    async fn attend(&self, no: u8, mut process: Process, shutdown: &CancellationToken) -> End {
+        let clock = &self.parts.clock;
+        let end_max = END_MAX + self.drain();
+        let mut told = None;
+        loop {
+            tokio::select! {
+                event = process.next() => match event {
+                    Event::Ready(ready) => self.become_ready(no, ready),
+                    Event::Ended(status) => return End { was_told: told.is_some(), status },
+                },
+                () = shutdown.cancelled(), if told.is_none() => {
+                    told = Some(clock.mono() + end_max);
+                    process.tell_end();
+                }
+                () = self.seats[usize::from(no)].roll.notified(), if told.is_none() => {
+                    told = Some(clock.mono() + end_max);
+                    process.tell_end();
+                }
+                () = clock.sleep_until(told.unwrap_or_default()), if told.is_some() => {
+                    tracing::error!(no, "a worker does not end, and is killed");
+                    told = Some(clock.mono() + end_max);
+                    process.kill();
+                }
+            }
+        }
+    }
+
+    /// Ends one worker after the other, each when the one before is ready again.
+    pub(super) async fn roll(&self, shutdown: &CancellationToken) {
+        tracing::info!("workers are started anew, one after the other");
+        for (no, seat) in self.seats.iter().enumerate() {
+            let life = self.states.lock()[no].life;
+            seat.roll.notify_one();
+            let back = self.wait_for(no, |it| it.life > life && it.ready.is_ok());
+            tokio::select! {
+                back = tokio::time::timeout(READY_MAX + self.drain(), back) => if back.is_err() {
+                    tracing::error!(no, "a worker does not come back: the others stay as they are");
+                    return;
+                },
+                () = shutdown.cancelled() => return,
+            }
+        }
+        tracing::info!("all workers are new");
+    }
+
+    async fn wait_for(&self, no: usize, is_it: impl Fn(&State) -> bool) {
+        let mut changes = self.changes.subscribe();
+        while !is_it(&self.states.lock()[no]) {
+            // The sender is in `self`.
+            drop(changes.changed().await);
+        }
+    }
+
+    /// How long a worker's sessions may take to leave.
+    fn drain(&self) -> Duration {
+        self.orders.first().map_or(Duration::ZERO, |it| {
+            let link::Config { drain_ms_max, drain_addresses_ms_max, .. } = it.config.link;
+            Duration::from_millis(drain_ms_max.into())
+                + Duration::from_millis(drain_addresses_ms_max.into())
+        })
+    }
+
+    fn count(&self, no: u8, end: End) {
+        let why = if end.was_told { "told" } else { "failed" };
+        self.parts.meter.counter(list::LINK_WORKER_ENDS_TOTAL, &[why]).inc();
+        if !end.was_told {
+            tracing::error!(no, status = %end.status, "a worker ended, and is started again");
+        }
+    }
+
+    fn become_ready(&self, no: u8, ready: Result<(), String>) {
+        self.change(no, |it| it.ready = ready);
+    }
+
+    /// All are ready, or the process is not.
+    fn change(&self, no: u8, how: impl FnOnce(&mut State)) {
+        let mut states = self.states.lock();
+        how(&mut states[usize::from(no)]);
+        let ready = states.iter().filter(|it| it.ready.is_ok()).count();
+        self.ready.set(i64::try_from(ready).unwrap_or(i64::MAX));
+        let failing =
+            states.iter().enumerate().find_map(|(no, it)| Some((no, it.ready.as_ref().err()?)));
+        match failing {
+            None => self.part.ok(),
+            Some((no, why)) => self.part.fail(format!("worker {no}: {why}")),
+        }
+        drop(states);
+        self.changes.send_modify(|it| *it += 1);
+    }
+}
+
+/// How a worker ended.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    was_told: bool,
+    status: ExitStatus,
+}
