@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 
+use crate::hold::Wish;
+
 /// Long and noisy runs; each ends by itself and prints one JSON line
 #[derive(Debug, Parser)]
 #[command(name = "soak", max_term_width = 100)]
@@ -21,6 +23,12 @@ pub(crate) struct Args {
     /// Folder for what `fuzz` finds to show something new; `ops/soak/corpus` adds it to the corpus
     #[arg(long)]
     pub(crate) keep: Option<PathBuf>,
+    /// Sessions of `hold`; 100,000 if none are told
+    #[arg(long, value_name = "N")]
+    sessions: Option<usize>,
+    /// Seconds of `hold`; 120 if none are told
+    #[arg(long = "for", value_name = "SECONDS")]
+    seconds: Option<u64>,
     /// Log lines: `level` or `package=level,…`
     #[arg(long, default_value = "error")]
     pub(crate) log: String,
@@ -37,7 +45,7 @@ pub(crate) enum Run {
     Model,
     /// The whole system with a crowd: 2,000 viewers
     Crowd,
-    /// Viewers who come and go: 10 minutes
+    /// Viewers who come and go: 16 minutes
     Churn,
     /// Every connection is cut at once: 1,000 viewers, 10 times
     Storm,
@@ -45,6 +53,8 @@ pub(crate) enum Run {
     Slow,
     /// Connections that stall in every phase: 5,000
     Slowloris,
+    /// TLS sessions at worker processes, each with its heartbeats: 100,000
+    Hold,
     /// One of two segment bases turns slow: 2,000 pollers
     Bases,
     /// Hostile bytes for decoders, a session's machine and a live link: 15 minutes
@@ -75,6 +85,7 @@ impl Args {
             Run::Storm,
             Run::Slow,
             Run::Slowloris,
+            Run::Hold,
             Run::Bases,
             Run::Fuzz,
             Run::Timing,
@@ -89,11 +100,17 @@ impl Args {
             | Run::Storm
             | Run::Slow
             | Run::Slowloris
+            | Run::Hold
             | Run::Bases
             | Run::Fuzz
             | Run::Timing
             | Run::Drills => std::slice::from_ref(&self.run),
         }
+    }
+
+    /// What `hold` is to hold, where it is told.
+    pub(crate) const fn wish(&self) -> Wish {
+        Wish { sessions: self.sessions, seconds: self.seconds }
     }
 
     /// How much of it.
@@ -114,6 +131,7 @@ impl Run {
             Self::Storm => "storm",
             Self::Slow => "slow",
             Self::Slowloris => "slowloris",
+            Self::Hold => "hold",
             Self::Bases => "bases",
             Self::Fuzz => "fuzz",
             Self::Timing => "timing",

@@ -7,6 +7,7 @@ mod churn;
 mod cli;
 mod crowd;
 mod fuzz;
+mod hold;
 mod model;
 mod slow;
 mod slowloris;
@@ -18,11 +19,14 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use drill::{Drill, Line, panics, progress};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 
 use crate::cli::{Args, Run};
 
 fn main() -> ExitCode {
-    match start(&Args::parse()) {
+    let aside = std::env::args().nth(1).and_then(|it| be_aside(&it));
+    match aside.unwrap_or_else(|| start(&Args::parse())) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -30,6 +34,23 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// What another process of this executable starts it for; none if it was not that.
+fn be_aside(name: &str) -> Option<anyhow::Result<bool>> {
+    let run: BoxFuture<'static, _> = match name {
+        stack::workers::NAME => stack::workers::run().boxed(),
+        hold::NAME => hold::be_clients().boxed(),
+        _ => return None,
+    };
+    Some(finish(run).map(|()| true))
+}
+
+fn finish(run: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let ended = runtime.block_on(run);
+    runtime.shutdown_background();
+    ended
 }
 
 /// Does all runs, whatever becomes of the first; says whether all is well.
@@ -85,6 +106,7 @@ async fn act(run: Run, args: &Args, line: &mut Line) -> anyhow::Result<()> {
         Run::Storm => storm::run(size, line).await,
         Run::Slow => slow::run(size, line).await,
         Run::Slowloris => slowloris::run(size, line).await,
+        Run::Hold => hold::run(size, args.wish(), line).await,
         Run::Bases => bases::run(size, line).await,
         Run::Fuzz => fuzz::run(size, args.keep.as_deref(), line).await,
         Run::Timing => timing::run(size, line).await,
