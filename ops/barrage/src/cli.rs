@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -46,6 +47,9 @@ pub(crate) enum Command {
     Bench(Bench),
     /// Print the version
     Version,
+    /// A worker of `up`, which starts it
+    #[command(name = stack::workers::NAME, hide = true)]
+    LinkWorker,
 }
 
 /// Where the configuration comes from, and what to do with it.
@@ -87,6 +91,9 @@ pub(crate) struct Up {
     /// Print JSON: first a line with every address, last a line with the summary
     #[arg(long)]
     pub(crate) json: bool,
+    /// Worker processes for the long connections, at most 16; without any, this process has them
+    #[arg(long, value_name = "N")]
+    pub(crate) workers: Option<u8>,
     /// Seconds that segments are kept
     #[arg(long, value_name = "SECONDS")]
     pub(crate) retention: Option<u32>,
@@ -176,14 +183,18 @@ pub(crate) struct Bench {
     pub(crate) json: bool,
 }
 
-/// Writes a line for the person or program that called.
-#[expect(clippy::print_stdout, reason = "the output of a command")]
+/// Writes a line for the person or program that called. When nobody reads any more, as behind
+/// `| head -1`, there is nothing left to do, and the process ends.
 pub(crate) fn line(text: &str) {
-    println!("{text}");
+    let Err(error) = writeln!(std::io::stdout(), "{text}") else { return };
+    if error.kind() == ErrorKind::BrokenPipe {
+        std::process::exit(0);
+    }
+    complain(&format!("cannot write: {error}"));
+    std::process::exit(2);
 }
 
-/// Writes a line about something that is wrong.
-#[expect(clippy::print_stderr, reason = "the complaint of a command")]
+/// Writes a line about something that is wrong, if anybody reads it.
 pub(crate) fn complain(text: &str) {
-    eprintln!("barrage: {text}");
+    writeln!(std::io::stderr(), "barrage: {text}").ok();
 }

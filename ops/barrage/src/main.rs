@@ -45,6 +45,10 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Keys(args) => Box::pin(command::keys::run(args)).await,
         Command::Token(args) => Box::pin(command::token::run(args)).await,
         Command::Bench(args) => Box::pin(command::bench::run(args)).await,
+        Command::LinkWorker => {
+            Box::pin(stack::workers::run()).await?;
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Version => {
             cli::line(&format!("barrage {}", env!("CARGO_PKG_VERSION")));
             Ok(ExitCode::SUCCESS)
@@ -52,8 +56,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "the last word of a command that failed")]
 fn failed(error: &anyhow::Error) -> ExitCode {
-    eprintln!("barrage: {error:#}");
+    cli::complain(&format!("{error:#}"));
     ExitCode::from(2)
 }

@@ -76,6 +76,9 @@ pub(crate) async fn run(args: Up) -> anyhow::Result<ExitCode> {
 /// The file and the environment, then the command line.
 fn configure(args: &Up) -> anyhow::Result<Config> {
     let mut config = Config::load(args.config.config.as_deref())?;
+    if let Some(workers) = args.workers {
+        config.link.workers = workers;
+    }
     if args.config.config.is_none() && !args.config.print_config {
         config.use_free_ports();
     }

@@ -24,3 +24,4 @@ mod sm2;
 mod terminal;
 mod tickets;
 mod tokens;
+mod workers;

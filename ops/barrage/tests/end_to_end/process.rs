@@ -65,8 +65,17 @@ impl Up {
 
     /// The link's address for this transport.
     pub(crate) fn link(&self, transport: Transport) -> Address {
-        let links: Vec<Address> = serde_json::from_value(self.addrs["link"].clone()).unwrap();
-        links.into_iter().find(|it| it.transport == transport).unwrap()
+        self.links().into_iter().find(|it| it.transport == transport).unwrap()
+    }
+
+    /// Where viewers connect.
+    pub(crate) fn links(&self) -> Vec<Address> {
+        serde_json::from_value(self.addrs["link"].clone()).unwrap()
+    }
+
+    /// Its number among processes.
+    pub(crate) fn pid(&self) -> String {
+        self.child.id().unwrap().to_string()
     }
 
     /// Ends it well, and gives everything it said and complained about, log lines too.

@@ -1,0 +1,110 @@
+//! `up --workers`: a link that is several processes.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use proto::address::{Address, Transport};
+
+use crate::get::get;
+use crate::process::{Up, run, until};
+
+#[tokio::test]
+async fn viewers_at_workers_get_everything() {
+    let data = tempfile::tempdir().unwrap();
+
+    let up = Up::start(data.path(), &["--workers", "3", "--crowd", "12", "--for", "20"]).await;
+    let links = up.links();
+    let ended = up.end().await;
+
+    let tls = links.iter().filter(|it| it.transport == Transport::Tls);
+    assert_eq!(tls.map(Address::authority).collect::<BTreeSet<_>>().len(), 3);
+    assert_eq!((ended.code, ended.complaints), (Some(0), Vec::new()), "{}", ended.summary);
+}
+
+#[tokio::test]
+async fn a_worker_that_is_killed_comes_back_where_it_was() {
+    let data = tempfile::tempdir().unwrap();
+    let up = Up::start(data.path(), &["--workers", "2", "--crowd", "0"]).await;
+    ready(&up, 0).await;
+    let (before, links) = (workers_of(up.pid()), up.links());
+
+    kill("-KILL", before.first().unwrap()).await;
+    counted(&up, "link_worker_ends_total{why=\"failed\"} 1").await;
+    ready(&up, 0).await;
+
+    let after = workers_of(up.pid());
+    assert_eq!((before.len(), after.len(), before.intersection(&after).count()), (2, 2, 1));
+    for link in links.iter().filter(|it| it.transport == Transport::Tcp) {
+        tokio::net::TcpStream::connect(link.authority()).await.unwrap();
+    }
+    up.transcript().await;
+}
+
+#[tokio::test]
+async fn workers_are_rolled_one_after_the_other_on_a_hangup() {
+    let data = tempfile::tempdir().unwrap();
+    let up = Up::start(data.path(), &["--workers", "2", "--crowd", "0"]).await;
+    ready(&up, 0).await;
+    let before = workers_of(up.pid());
+
+    kill("-HUP", &up.pid()).await;
+    ready(&up, 2).await;
+
+    let after = workers_of(up.pid());
+    assert_eq!((after.len(), before.intersection(&after).count()), (2, 0));
+    up.transcript().await;
+}
+
+#[tokio::test]
+async fn workers_do_not_outlive_their_supervisor() {
+    let data = tempfile::tempdir().unwrap();
+    let up = Up::start(data.path(), &["--workers", "2", "--crowd", "0"]).await;
+    ready(&up, 0).await;
+    let workers = workers_of(up.pid());
+
+    up.kill().await;
+
+    assert_eq!(workers.len(), 2);
+    until("the workers' end", async || workers.iter().all(|it| !lives(it)).then_some(())).await;
+}
+
+/// Waits until all workers can do their jobs, so many of them after they were told to end.
+async fn ready(up: &Up, rolled: u32) {
+    if rolled > 0 {
+        counted(up, &format!("link_worker_ends_total{{why=\"told\"}} {rolled}")).await;
+    }
+    until("readiness", async || (get(up.url("metrics"), "/readyz").await.status == 200).then_some(()))
+        .await;
+}
+
+async fn counted(up: &Up, line: &str) {
+    until(line, async || {
+        let metrics = get(up.url("metrics"), "/metrics").await;
+        let text = String::from_utf8(metrics.body).unwrap();
+        text.lines().any(|it| it == line).then_some(())
+    })
+    .await;
+}
+
+/// Numbers of the workers that a process has.
+fn workers_of(pid: String) -> BTreeSet<String> {
+    let processes = fs::read_dir("/proc").unwrap().map(|it| it.unwrap().file_name());
+    let pids = processes.filter_map(|it| it.into_string().ok());
+    pids.filter(|it| stat(it).is_some_and(|(state, parent)| state != "Z" && parent == pid)).collect()
+}
+
+fn lives(pid: &str) -> bool {
+    stat(pid).is_some_and(|(state, _)| state != "Z")
+}
+
+/// The state of a process, and its parent.
+fn stat(pid: &str) -> Option<(String, String)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut words = stat.rsplit_once(") ")?.1.split(' ').map(str::to_owned);
+    Some((words.next()?, words.next()?))
+}
+
+async fn kill(signal: &str, pid: &str) {
+    let sent = run(tokio::process::Command::new("kill").args([signal, pid])).await;
+    assert!(sent.status.success());
+}
