@@ -17,7 +17,7 @@ fn a_siege_is_told_once_and_its_sessions_move_to_reserves_of_their_unit_alone() 
     hear(&mut fleet, report(1, 1, 1));
     hear(&mut fleet, LoadReport { unit: UnitId(2), ..report(2, 1, 1) });
     hear(&mut fleet, LoadReport { reserve: Vec::new(), ..report(3, 1, 1) });
-    hear(&mut fleet, with(report(4, 1, 1), |it| it.draining = true));
+    hear(&mut fleet, with(report(4, 1, 1), |it| (it.draining, it.sessions) = (true, 0)));
     hear(&mut fleet, with(report(5, 1, 1), |it| it.sessions = 50));
     hear(&mut fleet, report(6, 1, 1));
     assert_eq!(moves.plan(&fleet, Mono(0)), []);
