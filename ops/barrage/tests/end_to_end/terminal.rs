@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Stdio;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout};
@@ -77,6 +77,40 @@ async fn a_recording_is_played_into_a_running_room() {
     assert_eq!((&summary["sent"], &summary["damaged"]), (&3.into(), &5.into()));
     assert_eq!((&summary["admitted"], &summary["refused"]), (&3.into(), &serde_json::json!({})));
     up.kill().await;
+}
+
+#[tokio::test]
+async fn a_recording_is_not_played_where_nobody_may_speak() {
+    let data = tempfile::tempdir().unwrap();
+    let up = open(&data).await;
+    let file = sample("damaged.xml");
+    let replay = async |more: &[&str]| {
+        let args = ["replay", &file, "--speed", "40", "--viewers", "2", "--data"];
+        run(barrage(args).arg(data.path()).args(more)).await
+    };
+
+    let elsewhere = replay(&["--room", "elsewhere"]).await;
+    let muted = json!({ "mute_all": true });
+    assert_eq!(Api::of(&up, data.path()).await.patch(&muted).await.status, 200);
+    let silent = replay(&[]).await;
+
+    assert_eq!(elsewhere.status.code(), Some(2), "{elsewhere:?}");
+    assert!(complained(&elsewhere).contains("elsewhere cannot be entered: no_room"));
+    assert_eq!(silent.status.code(), Some(2), "{silent:?}");
+    assert!(complained(&silent).contains("demo admitted no comment"), "{silent:?}");
+    up.kill().await;
+}
+
+#[tokio::test]
+async fn a_command_whose_lines_nobody_reads_ends_quietly() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+
+    let mut version = barrage(["version"]);
+    let child = version.stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+    let output = timeout(WAIT_MAX, child.wait_with_output()).await.unwrap().unwrap();
+
+    assert_eq!((output.status.code(), complained(&output)), (Some(0), ""));
 }
 
 async fn say(data: &Path, args: &[&str]) -> std::process::Output {
