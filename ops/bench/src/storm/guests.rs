@@ -30,11 +30,32 @@ pub(super) struct Orders {
     pub(super) settled: usize,
 }
 
-/// A storm; without joins only pings.
+/// A storm; the settled ones ping meanwhile.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub(super) struct Rush {
-    pub(super) joins_per_s: u32,
+    pub(super) ask: Ask,
+    /// Of all guests together; 0 is none.
+    pub(super) asks_per_s: u32,
     pub(super) length_ms: u64,
+    pub(super) then: Then,
+}
+
+/// What guests ask for.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) enum Ask {
+    /// To come into the room, and leave at once.
+    Join,
+    /// Nothing: as much talk, that decides nothing.
+    Ping,
+}
+
+/// What becomes of the guests in the end.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) enum Then {
+    /// Every other one is in the room.
+    Stay,
+    /// Nobody is.
+    Leave,
 }
 
 /// What became of it.
@@ -85,43 +106,36 @@ pub(crate) async fn serve() -> anyhow::Result<()> {
     say(IN)
 }
 
-/// All guests join and leave, each in its turn; afterwards every other one is in the room.
+/// All guests ask, each in its turn.
 async fn storm(
     guests: &mut [Raw],
     room: &RoomId,
     rush: Rush,
     clock: &Clock,
 ) -> anyhow::Result<Vec<Seen>> {
-    if rush.joins_per_s == 0 {
+    if rush.asks_per_s == 0 {
         return Ok(Vec::new());
     }
     let (start, guests_in_all) = (clock.micros(), guests.len() as u64);
     let end = start + rush.length_ms * 1_000;
-    let micros = |joins: u64| joins * 1_000_000 / u64::from(rush.joins_per_s);
+    let micros = |asks: u64| asks * 1_000_000 / u64::from(rush.asks_per_s);
     let turns = |number| {
         let turn = move |turn: u64| start + micros(turn * guests_in_all + number);
         (0..).map(turn).take_while(move |&due| due < end)
     };
     let guests = (0..).zip(guests).map(|(number, session)| {
-        let stays = if number % 2 == 0 { Then::Stay } else { Then::Leave };
-        come_and_go(session, room, turns(number), stays, clock)
+        let then = if number % 2 == 0 { rush.then } else { Then::Leave };
+        come_and_go(session, room, turns(number), (rush.ask, then), clock)
     });
     try_join_all(guests).await
 }
 
-/// What a guest does in the end.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Then {
-    Stay,
-    Leave,
-}
-
-/// Joins when it is due, and leaves at once.
+/// Asks when it is due; who came in leaves at once.
 async fn come_and_go(
     session: &mut Raw,
     room: &RoomId,
     turns: impl Iterator<Item = u64>,
-    then: Then,
+    (ask, then): (Ask, Then),
     clock: &Clock,
 ) -> anyhow::Result<Seen> {
     let mut seen = Seen::default();
@@ -130,7 +144,13 @@ async fn come_and_go(
         if early > 0 {
             clock.sleep(Duration::from_micros(early)).await;
         }
-        let is_in = join(session, room).await?;
+        let is_in = match ask {
+            Ask::Join => join(session, room).await?,
+            Ask::Ping => {
+                ping(session, due).await?;
+                false
+            }
+        };
         seen.waits_micros.push(clock.micros().saturating_sub(due));
         if is_in {
             seen.admitted += 1;
@@ -150,12 +170,18 @@ async fn ping_until(session: &mut Raw, end: Mono, clock: &Clock) -> anyhow::Resu
     let mut seen = Seen::default();
     while clock.mono() < end {
         let start = clock.micros();
-        session.send(&Uplink::Ping { nonce: start }).await?;
-        while !matches!(session.recv().await?, Downlink::Pong { nonce, .. } if nonce == start) {}
+        ping(session, start).await?;
         seen.waits_micros.push(clock.micros() - start);
         clock.sleep(PING_EVERY).await;
     }
     Ok(seen)
+}
+
+/// Waits for the answer.
+async fn ping(session: &mut Raw, nonce: u64) -> anyhow::Result<()> {
+    session.send(&Uplink::Ping { nonce }).await?;
+    while !matches!(session.recv().await?, Downlink::Pong { nonce: of, .. } if of == nonce) {}
+    Ok(())
 }
 
 /// Whether it was let in.
