@@ -4,8 +4,13 @@
 //!
 //! `gslb.answer` is a question's bytes in and an answer's bytes out, in process: a viewer of an open
 //! room, three addresses, three tokens, JSON. `gslb.answer.one` is a question that was read in and
-//! the bytes of an answer with one address and token out, `gslb.answer.one.bytes` the same from the
-//! question's bytes, and `gslb.answer.ticket` verifies a ticket with HMAC-SHA-256 besides.
+//! the bytes of an answer with one address and token out: the client speaks what one node of all
+//! speaks, so it gets what every client of an installation with one address gets.
+//! `gslb.answer.one.bytes` is the same from the question's bytes, and `gslb.answer.ticket` is
+//! `gslb.answer` that verifies a ticket with HMAC-SHA-256 besides. All of these have neither limits
+//! of rate nor a table of addresses nor bases of segments; `gslb.answer.full` is `gslb.answer` with
+//! all three: an address's rate and everybody's, a table of 400,000 ranges with viewers all over
+//! it, and three bases.
 //!
 //! `gslb.http1` is one question each round trip over kept connections, with a ticket signed by
 //! HMAC-SHA-256: the whole way from bytes to bytes, with three tokens. `gslb.http1.eddsa` is the
@@ -14,7 +19,10 @@
 //! process holds the gslb, an auth service at rest and a hundred nodes' reports; its CPU time counts,
 //! less what it uses in as long a while when nobody asks, which is the line `gslb.http.rest`. Its
 //! tasks have one thread. The callers are a process of their own. Peers answer the same questions
-//! with two bytes: nginx with one process and `return 200`, and Node's HTTP server.
+//! with two bytes: nginx with one process and `return 200`, and Node's HTTP server. Nothing here has
+//! limits of rate, a table of addresses or bases either.
+//!
+//! A name is a line's, or the beginning of several lines' names.
 
 mod answer;
 mod callers;
@@ -36,8 +44,13 @@ pub(crate) const NODES: &str = "gslb-nodes";
 
 /// The lines of each part.
 const DECIDE: &[&str] = &["gslb.decide", "gslb.plan.2000", "gslb.plan.20000"];
-const ANSWER: &[&str] =
-    &["gslb.answer", "gslb.answer.one", "gslb.answer.one.bytes", "gslb.answer.ticket"];
+const ANSWER: &[&str] = &[
+    "gslb.answer",
+    "gslb.answer.one",
+    "gslb.answer.one.bytes",
+    "gslb.answer.ticket",
+    "gslb.answer.full",
+];
 const COLLECT: &[&str] = &["gslb.collector.1000", "gslb.collector.1000.read"];
 const HTTP: &[&str] =
     &["gslb.http.rest", "gslb.http1", "gslb.http1.eddsa", "gslb.http2", "gslb.batch100"];
@@ -54,7 +67,7 @@ pub(crate) async fn run(name: &str) -> anyhow::Result<Vec<Line>> {
         lines.extend(decide::run()?);
     }
     if begins(ANSWER, name) {
-        lines.extend(Box::pin(answer::run()).await?);
+        lines.extend(Box::pin(answer::run(name)).await?);
     }
     if begins(COLLECT, name) {
         lines.extend(Box::pin(collect::run()).await?);
@@ -67,4 +80,11 @@ pub(crate) async fn run(name: &str) -> anyhow::Result<Vec<Line>> {
 
 fn begins(lines: &[&str], name: &str) -> bool {
     lines.iter().any(|it| it.starts_with(name))
+}
+
+/// Whether this line of a part is one of those: the one that is called `name`, or all that begin
+/// with it.
+fn is_asked(name: &str, line: &str) -> bool {
+    let is_whole = [DECIDE, ANSWER, COLLECT, HTTP].concat().contains(&name);
+    if is_whole { line == name } else { line.starts_with(name) }
 }

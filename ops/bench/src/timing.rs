@@ -17,14 +17,14 @@ pub(crate) fn per_second(mut work: impl FnMut()) -> f64 {
 
 /// As [`per_second`], for several at once: rounds of each in turn, so that what disturbs the machine
 /// for a while disturbs all alike.
-pub(crate) fn interleaved<const N: usize>(works: &mut [&mut dyn FnMut(); N]) -> [f64; N] {
-    let mut rates = [const { Vec::new() }; N];
+pub(crate) fn interleaved(works: &mut [&mut dyn FnMut()]) -> Vec<f64> {
+    let mut rates = vec![Vec::new(); works.len()];
     for _ in 0..ROUNDS {
         for (work, rates) in works.iter_mut().zip(&mut rates) {
             rates.push(round(work));
         }
     }
-    rates.map(|mut it| median(&mut it))
+    rates.iter_mut().map(|it| median(it)).collect()
 }
 
 /// The middle of an odd number of values.

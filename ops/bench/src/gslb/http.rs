@@ -64,7 +64,7 @@ pub(super) async fn run(name: &str) -> anyhow::Result<Vec<Line>> {
 async fn measure(name: &str) -> anyhow::Result<Vec<Line>> {
     let clock = Clock::system();
     let folder = tempfile::tempdir()?;
-    let site = Site::open(&clock).await?;
+    let site = Site::open(&clock, |_| {}).await?;
     let mut peers = Vec::new();
     peers.extend(start_nginx(folder.path(), &clock).await?);
     peers.extend(start_node(folder.path(), &clock).await?);
@@ -81,14 +81,14 @@ async fn measure(name: &str) -> anyhow::Result<Vec<Line>> {
         ("gslb.http2", Speech::Http2 { connections: 2 }, TicketAlg::Hs256, &[]),
     ]
     .into_iter()
-    .filter(|it| it.0.starts_with(name))
+    .filter(|it| super::is_asked(name, it.0))
     {
         let orders = site.orders(speech, alg)?;
         let (measured, answer) = Box::pin(meter.measure(line, orders, QUESTIONS, 1, peers)).await?;
         site.check(&answer, ADDRESSES).await?;
         lines.extend(measured);
     }
-    if BATCH.starts_with(name) {
+    if super::is_asked(name, BATCH) {
         let orders = site.orders_in_batches()?;
         let batch = meter.measure(BATCH, orders, BATCHES, VIEWERS, &[]);
         let (measured, answers) = Box::pin(batch).await?;

@@ -58,8 +58,11 @@ pub(super) struct Site {
 
 impl Site {
     /// Starts both with nodes that report, and waits until answers have addresses.
-    pub(super) async fn open(clock: &Clock) -> anyhow::Result<Self> {
-        let mut site = Self::start(clock, NODES, |_| {}).await?;
+    pub(super) async fn open(
+        clock: &Clock,
+        change: impl FnOnce(&mut gslb::Config),
+    ) -> anyhow::Result<Self> {
+        let mut site = Self::start(clock, NODES, change).await?;
         let reporting = report_all(Arc::clone(&site.table), clock.clone(), site.stop.clone());
         site.tasks.spawn("nodes", reporting);
         site.ready().await?;
