@@ -52,6 +52,8 @@ pub(super) fn gslb(data: &Path, auth_url: &str) -> gslb::Config {
         ..gslb::Config::default()
     };
     config.rate.enabled = false;
+    // Callers keep their connections while others are asked, on a busy machine for long.
+    config.http.header_ms_max = 60_000;
     config.collector.enabled = false;
     config.collector.listen = loopback();
     config
