@@ -223,6 +223,7 @@ impl Driver {
                     Fact::Room(_)
                     | Fact::Mute { .. }
                     | Fact::Ban { .. }
+                    | Fact::Words { .. }
                     | Fact::Kick { .. }
                     | Fact::Close { .. }
                     | Fact::Keep { .. }
