@@ -1,21 +1,23 @@
 //! What a link node is told at start.
 
 mod entry;
+mod listener;
 mod siege;
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use auth_core::secret::Secret;
 use kit::proxy::Proxies;
-use proto::address::{Carrier, Transport};
+use proto::address::Transport;
 use proto::id::{NodeId, UnitId};
-use proto::limits::ADDRESSES_MAX;
 use serde::{Deserialize, Serialize};
 
+use crate::workers::Worker;
+
 pub use entry::Entry;
+pub use listener::{Binder, ListenerConfig};
 pub use siege::Siege;
 
 /// One link node.
@@ -24,6 +26,15 @@ pub use siege::Siege;
 pub struct Config {
     /// This node's number; its `reply` partition follows from it.
     pub node: NodeId,
+    /// Processes that do the work of this node, at most 16; 0: the one that reads this. More than
+    /// one, because a process has only so many descriptors: each worker has these settings for
+    /// itself, its bounds, rates and caches, so that a machine of N workers takes N times
+    /// `sessions_max`. Worker 0 has the ports of `listeners`, each next one as many higher as there
+    /// are listeners, and a folder `worker-N` in `data`. Together the addresses are 16 at most.
+    pub workers: u8,
+    /// Which of them this process is.
+    #[serde(skip)]
+    pub worker: Option<Worker>,
     /// Slice it belongs to.
     pub unit: UnitId,
     /// Where it stands; loads are packed by region.
@@ -61,6 +72,11 @@ pub struct Config {
     /// may have been told meanwhile. Higher lets viewers in for longer without the bus, and kicked
     /// ones with them. The end of `control` is asked for four times in this time, and in a second.
     pub control_ms_max: u32,
+    /// Whether frames of rooms are compressed for clients that can expand them: a third to two
+    /// thirds fewer bytes. It costs some ten microseconds of a core for a room and flush, however
+    /// many sessions there are, and the ring holds these frames in both forms. Off, everybody gets
+    /// them as they are; to be switched off where cores are dearer than traffic.
+    pub compress: bool,
     /// Whether TLS sessions are taken from rustls after their handshake: their records are then
     /// sealed and opened by code of this project with the keys that rustls agreed upon, and one
     /// costs 256 bytes in place of 8 KiB. Off, rustls does all of TLS; to be
@@ -136,64 +152,27 @@ pub struct Config {
     /// `https://live.example`. Empty: pages on loopback only. Programs send no origin and may
     /// always try.
     pub origins: Vec<String>,
-    /// Over how long sessions are closed when the node drains, in milliseconds.
+    /// Over how long sessions are sent away when the node drains, in milliseconds; longer, if the
+    /// nodes that take them in need longer.
     pub drain_ms: u32,
+    /// Over how long at most, in milliseconds: then all that are left are sent to `enter` at once.
+    /// Whoever ends the process should wait for some 20 s more. Raise it where full nodes drain.
+    pub drain_ms_max: u32,
+    /// How long a node that drains waits for a gslb to say where its sessions can go on, in
+    /// milliseconds; they are sent to `enter` if none does. 0 where no gslb that collects is there.
+    pub drain_addresses_ms_max: u32,
     /// How many may come in.
     pub entry: Entry,
     /// When the node counts as attacked.
     pub siege: Siege,
 }
 
-/// One listener.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, rename_all = "snake_case")]
-pub struct ListenerConfig {
-    /// Socket address to listen on; port 0 takes a free one.
-    pub listen: SocketAddr,
-    /// `tcp`, `tls`, `ws`, `wss`, `quic` or `national`. A `quic` listener may have the number of a TCP
-    /// listener, because its port is one of UDP.
-    pub transport: Transport,
-    /// Name or IP address that clients use.
-    pub host: String,
-    /// Port that clients use; 0 is the one it listens on.
-    #[serde(default)]
-    pub port: u16,
-    /// Whose network the address is on: `bgp`, `telecom`, `unicom`, `mobile`, `c4` to `c15`, or
-    /// a name from `[gslb.place]`, such as `softbank`.
-    #[serde(default)]
-    pub carrier: Carrier,
-    /// Machine room, for people and for spreading.
-    #[serde(default)]
-    pub machine_room: String,
-    /// Whether nobody is told of it but viewers of other nodes of the unit that are attacked: they
-    /// move here. Its port must not be one that can be guessed from the others.
-    #[serde(default)]
-    pub reserve: bool,
-    /// Whether logins must be bound to the TLS connection, so that nobody between can use them:
-    /// `auto`, `required` or `none`.
-    #[serde(default)]
-    pub binder: Binder,
-}
-
-/// Whether logins must be bound to the TLS connection they come over.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Binder {
-    /// As the transport allows: required for `tls`, `national` and `quic`, whose clients have an
-    /// exporter; none for `tcp`, `ws` and `wss`, behind which terminators and browsers are.
-    #[default]
-    Auto,
-    /// They must: for clients that have an exporter.
-    Required,
-    /// They need not, but a binder that is given must be right: a `tls` listener whose clients
-    /// have no exporter.
-    None,
-}
-
 impl Default for Config {
     fn default() -> Self {
         Self {
             node: NodeId(1),
+            workers: 0,
+            worker: None,
             unit: UnitId(0),
             region: "local".to_owned(),
             secret: Secret::default(),
@@ -209,6 +188,7 @@ impl Default for Config {
             report_ms_max: 100,
             auth_url: String::new(),
             control_ms_max: 1_000,
+            compress: true,
             lean_tls: true,
             sessions_max: 15_000,
             handshakes_per_s_max: 2_000,
@@ -238,45 +218,10 @@ impl Default for Config {
             revocations_max: 100_000,
             origins: Vec::new(),
             drain_ms: 1_000,
+            drain_ms_max: 5_000,
+            drain_addresses_ms_max: 500,
             entry: Entry::default(),
             siege: Siege::default(),
-        }
-    }
-}
-
-impl ListenerConfig {
-    fn plain(port: u16, transport: Transport) -> Self {
-        Self {
-            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port),
-            transport,
-            host: Ipv4Addr::LOCALHOST.to_string(),
-            port: 0,
-            carrier: Carrier::default(),
-            machine_room: String::new(),
-            reserve: false,
-            binder: Binder::Auto,
-        }
-    }
-
-    /// Whether logins must be bound to the TLS connection.
-    pub(crate) const fn must_bind(&self) -> bool {
-        match self.binder {
-            Binder::Auto => self.clients_can_bind(),
-            Binder::Required => true,
-            Binder::None => false,
-        }
-    }
-
-    /// Browsers have no exporter, and WebSocket clients do as browsers do.
-    const fn clients_can_bind(&self) -> bool {
-        matches!(self.transport, Transport::Tls | Transport::National | Transport::Quic)
-    }
-
-    /// Whether it has TLS of its own.
-    pub(crate) const fn is_tls(&self) -> bool {
-        match self.transport {
-            Transport::Tls | Transport::Wss | Transport::Quic | Transport::National => true,
-            Transport::Tcp | Transport::Ws => false,
         }
     }
 }
@@ -294,10 +239,8 @@ impl Config {
             self.silence_ms_max / 2 >= self.heartbeat_ms,
             "silence_ms_max must be at least two heartbeats"
         );
-        ensure!(
-            self.listeners.len() <= ADDRESSES_MAX,
-            "listeners: a load report has room for {ADDRESSES_MAX}"
-        );
+        self.check_workers()?;
+        ensure!(self.drain_ms <= self.drain_ms_max, "drain_ms is more than drain_ms_max");
         ensure!(self.comments_per_s > 0, "comments_per_s of 0 lets nobody say anything");
         self.trusted_proxies.check().context("trusted_proxies")?;
         self.entry.check()?;

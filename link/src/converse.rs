@@ -299,8 +299,8 @@ impl Conversation {
             }
             Mail::End(close) => close,
             // Whoever attacks is not logged in, and must not learn where to follow.
-            Mail::Moved(_) if !self.session.is_open() => goodbye(CloseCode::Moved),
-            Mail::Moved(moved) => moved.close(self.listener.address.transport),
+            Mail::Away(refuges) if !self.session.is_open() => goodbye(refuges.code()),
+            Mail::Away(refuges) => refuges.close(&self.listener.address),
             Mail::Kicked => match self.presence.check_kicks() {
                 Ok(()) => return,
                 Err(shut) => {
@@ -324,6 +324,9 @@ impl Conversation {
         for room in &self.presence.seats {
             let taken = room.read(|ring| self.outbox.take(ring, blocks))?;
             more |= taken.more;
+            if taken.saved_bytes > 0 {
+                self.node.counts.saved_bytes.inc_by(taken.saved_bytes as u64);
+            }
             if taken.skipped > 0 {
                 self.node.counts.skipped.inc_by(u64::from(taken.skipped));
             }

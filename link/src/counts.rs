@@ -18,6 +18,7 @@ pub(crate) struct Counts {
     pub(crate) handshakes: IntGauge,
     pub(crate) frames: IntCounter,
     pub(crate) bytes_out: IntCounter,
+    pub(crate) saved_bytes: IntCounter,
     pub(crate) writes: IntCounter,
     pub(crate) skipped: IntCounter,
     pub(crate) outbox_bytes: IntGauge,
@@ -46,6 +47,7 @@ impl Counts {
             handshakes: meter.gauge(list::LINK_HANDSHAKES, &[]),
             frames: meter.counter(list::LINK_FRAMES_TOTAL, &[]),
             bytes_out: meter.counter(list::LINK_WRITTEN_BYTES_TOTAL, &[]),
+            saved_bytes: meter.counter(list::LINK_SAVED_BYTES_TOTAL, &[]),
             writes: meter.counter(list::LINK_WRITES_TOTAL, &[]),
             skipped: meter.counter(list::LINK_SKIPPED_ITEMS_TOTAL, &[]),
             outbox_bytes: meter.gauge(list::LINK_OUTBOX_BYTES, &[]),
@@ -104,6 +106,11 @@ impl Counts {
     /// A conversation was ended here.
     pub(crate) fn close(&self, code: CloseCode) {
         self.meter.counter(list::LINK_CLOSES_TOTAL, &[code.name()]).inc();
+    }
+
+    /// A session was sent away because the node drains.
+    pub(crate) fn drained(&self, to: &str) {
+        self.meter.counter(list::LINK_DRAINED_SESSIONS_TOTAL, &[to]).inc();
     }
 
     /// A comment was not passed on.

@@ -27,6 +27,7 @@ mod socket;
 mod uplink;
 mod used;
 mod wire;
+pub mod workers;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -44,13 +45,11 @@ use kit::meter::Meter;
 use kit::quota::Quota;
 use kit::task::Tasks;
 use proto::address::Address;
-use proto::close::CloseCode;
 use tokio_util::sync::CancellationToken;
 
 use crate::accept::{Bound, Entrance, Gate, Listener};
 use crate::converse::FAREWELL_MAX;
 use crate::counts::Counts;
-use crate::drain::Farewell;
 use crate::kept::Kept;
 use crate::node::Node;
 
@@ -147,6 +146,16 @@ impl Service {
         self.addresses(|it| it.reserve)
     }
 
+    /// The ports of the listeners, in the order of the configuration.
+    ///
+    /// # Panics
+    /// Never: a bound socket has an address.
+    #[must_use]
+    pub fn ports(&self) -> Vec<u16> {
+        let port = |bound: &Bound| bound.local_addr().expect("a bound listener has an address");
+        self.listeners.iter().map(|(bound, _)| port(bound).port()).collect()
+    }
+
     fn addresses(&self, choose: impl Fn(&ListenerConfig) -> bool) -> Vec<Address> {
         let configured = self.node.config.listeners.iter().zip(&self.listeners);
         let chosen = configured.filter(|(config, _)| choose(config));
@@ -183,8 +192,7 @@ impl Service {
 
         drain::announce(&node).await;
         shut.cancel();
-        let farewell = Farewell::Code(CloseCode::Draining);
-        drain::close(&node, farewell, None, node.config.drain_ms).await;
+        drain::send_all_away(&node).await;
         // Together, as they wait for the same: QUIC's entrance holds its sessions' connections.
         let (entered, ()) = tokio::join!(entrances.join(), sessions.end());
         entered?;

@@ -19,7 +19,7 @@ use proto::id::{RoomId, SessionId};
 use proto::time::Mono;
 
 use crate::converse::{Conversation, Turn};
-use crate::drain::Moved;
+use crate::drain::Refuges;
 use crate::pump::{Pump, Scratch};
 
 pub(crate) use lines::{Lines, sweep};
@@ -35,7 +35,7 @@ pub(crate) enum Mail {
     /// It is over.
     End(Close),
     /// It is over here, and goes on elsewhere.
-    Moved(Moved),
+    Away(Arc<Refuges>),
     /// The viewer was kicked from a room.
     Kicked,
     /// The viewer may not be in the room.

@@ -24,11 +24,12 @@ use proto::id::{RoomId, SessionId};
 use proto::time::Wall;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::config::{Config, ms};
 use crate::counts::Counts;
 use crate::door::Door;
+use crate::drain::Order;
 use crate::line::Lines;
 use crate::poller::Poller;
 use crate::pump::Pump;
@@ -68,6 +69,8 @@ pub(crate) struct Node {
     /// The same at reserve listeners.
     pub(crate) reserve_places: Arc<Mutex<Places>>,
     moves: Mutex<Moves>,
+    /// Where the sessions may go on, once the node drains and was told.
+    pub(crate) drain_order: watch::Sender<Option<Order>>,
     rng: Mutex<StdRng>,
     next_session: AtomicU64,
 }
@@ -120,6 +123,7 @@ impl Node {
             places: Arc::new(Mutex::new(places())),
             reserve_places: Arc::new(Mutex::new(places())),
             moves: Mutex::new(Moves::new(clock.wall())),
+            drain_order: watch::Sender::default(),
             door: Door::open(&config, policies, counts.clone(), clock.wall())?,
             failures: Mutex::default(),
             hub: Mutex::new(Hub::new(config.rooms_max)),

@@ -40,6 +40,7 @@ impl Conversation {
         if self.session.is_open() && self.presence.open() {
             self.io.decoder.allow(self.listener.limits.frame_bytes_max);
             self.exporter = None;
+            self.outbox.pack(self.session.codec());
             if let Err(error) = self.io.socket.settle(&self.node.poller, self.presence.session()) {
                 tracing::warn!(%error, "a session was lost when its login was over");
             }
@@ -76,7 +77,12 @@ impl Conversation {
         };
         let (joined, seat) = self.node.join(&member, &self.presence, join);
         if let Some(Seat { room, cursor, news }) = seat {
-            self.outbox.follow(room.id.clone(), cursor);
+            // Who joins again, and asks for nothing that it missed, gets what waits for it.
+            let reads_on =
+                join.resume.is_none() && self.outbox.reading(&room.id) == Some(cursor.reading());
+            if !reads_on {
+                self.outbox.follow(room.id.clone(), cursor);
+            }
             self.presence.sit(&room);
             if let Some(news) = news {
                 self.news.get_or_insert_default().0.push(news);

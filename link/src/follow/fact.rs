@@ -10,7 +10,7 @@ use proto::frame::{Control, Downlink};
 use proto::id::{AppId, RoomId, ViewerId};
 use proto::time::Wall;
 
-use crate::drain::{Farewell, close};
+use crate::drain::{self, Order};
 use crate::line::{Mail, end};
 use crate::node::Node;
 
@@ -37,7 +37,9 @@ pub(super) fn learn(node: &Arc<Node>, fact: &Fact, moves: &mut Tasks) {
         }
         Fact::Mute { app, room, viewer, until } => mute(node, *app, room, viewer, *until),
         Fact::Close { node: place, session, code } => {
-            if let (true, Some(code)) = (*place == node.config.node, CloseCode::from_code(*code)) {
+            if let (true, Some(code)) =
+                (*place == node.config.bus_node(), CloseCode::from_code(*code))
+            {
                 node.lines.put(*session, end(code, 0));
             }
         }
@@ -56,20 +58,26 @@ pub(super) fn learn(node: &Arc<Node>, fact: &Fact, moves: &mut Tasks) {
                 line.put(Mail::Frame(frame.clone()));
             }
         }
-        Fact::Move { node: place, sessions, window_ms, addresses, at } => {
-            if *place == node.config.node && node.take_move(*at, *window_ms) {
-                let (node, sessions, window_ms) = (Arc::clone(node), *sessions, *window_ms);
-                let farewell = match addresses.is_empty() {
-                    true => Farewell::Code(CloseCode::Moved),
-                    false => Farewell::To(addresses.as_slice().into()),
+        Fact::Move { node: place, sessions, window_ms, addresses, at, drain, .. } => {
+            let is_due = drain.is_none() || node.is_draining();
+            if *place == node.config.node && is_due && node.take_move(*at, *window_ms) {
+                let order = Order {
+                    addresses: addresses.as_slice().into(),
+                    sessions: sessions.map(|it| node.config.part(it)),
+                    window_ms: *window_ms,
                 };
-                moves.spawn("move", async move {
-                    close(&node, farewell, sessions, window_ms).await;
-                    Ok(())
-                });
+                if drain.is_some() {
+                    node.drain_order.send_replace(Some(order));
+                } else {
+                    let node = Arc::clone(node);
+                    moves.spawn("move", async move {
+                        drain::send_away(&node, order).await;
+                        Ok(())
+                    });
+                }
             }
         }
-        Fact::Lease(_) => {}
+        Fact::Lease(_) | Fact::Words { .. } => {}
     }
 }
 
