@@ -7,6 +7,7 @@ mod channels;
 mod client;
 mod conformance;
 mod cut_off;
+mod drain;
 mod entry;
 mod faults;
 mod floods;

@@ -27,7 +27,10 @@ const DRAIN_MS: u32 = 200;
 
 #[tokio::test]
 async fn a_rolling_restart_under_load_loses_nothing_and_repeats_nothing() {
-    let mut world = World::with(Limits::default(), |it| it.drain_ms = DRAIN_MS).await;
+    let mut world = World::with(Limits::default(), |it| {
+        (it.drain_ms, it.drain_addresses_ms_max) = (DRAIN_MS, 0);
+    })
+    .await;
     let mut viewers = Vec::new();
     for number in 0..VIEWERS * TRANSPORTS.len() {
         viewers.push(Viewer::enter(&world, TRANSPORTS[number % TRANSPORTS.len()], number).await);

@@ -167,7 +167,7 @@ async fn sessions_that_move_are_told_where_to_by_turns_and_only_once() {
     };
     let addresses = vec![to(1, Transport::Tcp), to(2, Transport::Tcp), to(3, Transport::Wss)];
     let at = world.clock.wall();
-    let fact = Fact::Move { node: NODE, sessions: None, window_ms: 0, addresses, at };
+    let fact = moved(None, addresses, at);
 
     world.tell(fact.clone()).await;
 
@@ -199,13 +199,19 @@ async fn connections_before_their_login_are_no_part_of_those_that_move() {
     let mut viewer = world.enter("tcp", "a", "r").await;
     let (addresses, at) = (Vec::new(), world.clock.wall());
 
-    world.tell(Fact::Move { node: NODE, sessions: Some(1), window_ms: 0, addresses, at }).await;
+    world.tell(moved(Some(1), addresses, at)).await;
 
     assert_eq!(closed(&mut viewer).await.code, CloseCode::Moved);
     assert_eq!(world.metric("link_handshakes"), 1);
 }
 
-async fn closed(client: &mut Client) -> Close {
+/// An order to move for another reason than that the node drains.
+fn moved(sessions: Option<u32>, addresses: Vec<Address>, at: Wall) -> Fact {
+    let shares = Vec::new();
+    Fact::Move { node: NODE, sessions, window_ms: 0, addresses, at, drain: None, shares }
+}
+
+pub(crate) async fn closed(client: &mut Client) -> Close {
     loop {
         if let Downlink::Close(close) = client.receive().await {
             return close;
@@ -214,14 +220,14 @@ async fn closed(client: &mut Client) -> Close {
 }
 
 /// Hears the node's reports.
-struct Collector(UdpSocket);
+pub(crate) struct Collector(UdpSocket);
 
 impl Collector {
-    async fn bind() -> Self {
+    pub(crate) async fn bind() -> Self {
         Self(UdpSocket::bind("127.0.0.1:0").await.unwrap())
     }
 
-    fn addr(&self) -> SocketAddr {
+    pub(crate) fn addr(&self) -> SocketAddr {
         self.0.local_addr().unwrap()
     }
 
@@ -242,7 +248,7 @@ impl Collector {
         newest
     }
 
-    async fn until(&self, what: &str, holds: impl Fn(&LoadReport) -> bool) {
+    pub(crate) async fn until(&self, what: &str, holds: impl Fn(&LoadReport) -> bool) {
         let heard = async { while !holds(&self.next().await) {} };
         tokio::time::timeout(PATIENCE, heard).await.unwrap_or_else(|_| panic!("never {what}"));
     }
