@@ -1,17 +1,17 @@
 //! Everything around a link: bus, certificates, the auth service's keys, rooms.
 
+mod auth;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use auth_core::derive::link_id;
-use auth_core::keyring::{Keyring, epoch_of};
+use auth_core::keyring::Keyring;
 use auth_core::policy::Policies;
 use auth_core::secret::Secret;
 use auth_core::token::{Claims, flag};
-use axum::routing::post;
-use axum::{Json, Router};
 use bus::memory::{Limits, MemoryBus};
 use bus::tail::{Tail, Tailed};
 use bus::{At, Bus, Fault, FaultyBus, Publish, Topic};
@@ -23,25 +23,23 @@ use kit::quota::{MemoryQuota, Quota};
 use kit::task::Tasks;
 use link::{Binder, Config, ListenerConfig, Parts, Service};
 use proto::address::{Address, Carrier, Transport};
-use proto::control::{EpochFact, Fact, RoomFact, RoomSettings};
+use proto::control::{Fact, RoomFact, RoomSettings};
 use proto::envelope::{
     Reply, ReplyBatch, RoomBatch, RoomEntry, RoomEvent, UplinkBatch, UplinkEntry,
 };
 use proto::id::{AppId, Gen, ItemId, NodeId, RoomId, SenderRef, Seq, SlotNo, UnitId, ViewerId};
 use proto::item::{Body, Item, Lane, Placed, Role, Style};
-use proto::keys::{LinkKeysRequest, Master, Masters};
 use proto::time::Wall;
 use tempfile::TempDir;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::Client;
+use auth::{keyring, serve_keys};
 
 pub(crate) const APP: AppId = AppId(1);
 pub(crate) const NODE: NodeId = NodeId(7);
 pub(crate) const UNIT: UnitId = UnitId(3);
 pub(crate) const SECRET: &str = "a secret of at least thirty-two bytes";
-const INTERVAL_S: u32 = 600;
 
 /// Nothing in these tests takes so long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -355,43 +353,6 @@ impl World {
         let found = text.lines().find_map(|it| it.strip_prefix(line)?.strip_prefix(' '));
         found.map_or(0, |it| it.parse().unwrap())
     }
-}
-
-fn keyring(now: Wall) -> Keyring {
-    let masters =
-        Masters { interval_s: INTERVAL_S, masters: vec![Master { kid: 0, key: "07".repeat(32) }] };
-    let mut keyring = Keyring::new(&masters).unwrap();
-    let current = epoch_of(now, INTERVAL_S);
-    for epoch in current - 1..=current + 6 {
-        let fact = EpochFact {
-            epoch,
-            interval_s: INTERVAL_S,
-            alg: 1,
-            random: "a0".repeat(32),
-            kids: vec![0],
-        };
-        keyring.handle(&fact, now).unwrap();
-    }
-    keyring
-}
-
-/// Answers `POST /v1/keys/link` as the auth service does.
-async fn serve_keys(
-    certs: &DevCerts,
-    keyring: &Arc<Keyring>,
-    shutdown: &CancellationToken,
-    tasks: &mut Tasks,
-) -> String {
-    let keyring = Arc::clone(keyring);
-    let answer = post(|Json(request): Json<LinkKeysRequest>| async move {
-        Json(keyring.link_keys(request.unit, &request.addresses, &[APP]))
-    });
-    let router = Router::new().route("/v1/keys/link", answer);
-    let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("https://{}", tcp.local_addr().unwrap());
-    let tls = certs.server(&[b"h2", b"http/1.1"]).unwrap();
-    tasks.spawn("auth", kit::http::serve(tcp, tls, router, shutdown.clone()));
-    url
 }
 
 fn listener(transport: Transport, binder: Binder) -> ListenerConfig {
