@@ -134,6 +134,8 @@ fn transport() -> TransportConfig {
         .receive_window(RECEIVE_WINDOW_BYTES.into())
         .send_window(2 * UPLINK_FRAME_BYTES_MAX as u64)
         .datagram_receive_buffer_size(None)
+        // What is said fits into a datagram or two; otherwise a buffer for ten of them is kept.
+        .enable_segmentation_offload(false)
         .keep_alive_interval(Some(KEEP_ALIVE))
         // Heartbeats find a link that is gone, and the link says how long it bears silence.
         .max_idle_timeout(None);
