@@ -85,7 +85,8 @@ async fn who_leads_next_keeps_what_was_promised_before() {
     next.mover.look(&fleet, clock.mono());
     next.leads.send_replace(true);
     fleet.handle(LoadReport { load: many, ..besieged(2) }, Mono(0)).unwrap();
-    next.mover.look(&fleet, clock.mono());
+    // The window is over, but not all are taken to have arrived.
+    next.mover.look(&fleet, clock.mono() + SECOND * 2);
 
     let orders: Vec<_> = std::iter::from_fn(|| self::order(&mut next.teller)).collect();
     let [order] = &orders[..] else { panic!("{orders:?}") };
