@@ -62,6 +62,11 @@ pub async fn run(name: &str) -> anyhow::Result<Vec<Line>> {
         name if storm::has(name) => Box::pin(storm::run(name)).await,
         name if link::has(name) => Box::pin(link::run(name)).await,
         fanout::RECEIVER => Box::pin(fanout::receive()).await.map(|()| Vec::new()),
+        fanout::SUBSCRIBERS => Box::pin(fanout::subscribe()).await.map(|()| Vec::new()),
+        fanout::BARE => Box::pin(fanout::serve()).await.map(|()| Vec::new()),
+        name if fanout::has_peers(name) => {
+            Box::pin(fanout::beside_peers(name, "link.fanout.")).await
+        }
         handshake::GUESTS => Box::pin(handshake::serve()).await.map(|()| Vec::new()),
         name if handshake::has(name) => Box::pin(handshake::run(name)).await,
         _ => Err(Unknown(name.to_owned()).into()),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -77,18 +77,37 @@ impl Peer {
 /// What nginx is given, with `server` as the content of its one server: one process that does
 /// everything itself.
 pub(crate) fn nginx(folder: &Path, server: &str) -> anyhow::Result<Command> {
+    nginx_with(folder, "", 4096, server)
+}
+
+/// The same with a line above all, and for so many connections.
+pub(crate) fn nginx_with(
+    folder: &Path,
+    line: &str,
+    connections_max: u32,
+    server: &str,
+) -> anyhow::Result<Command> {
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|it| format!("{it}_temp_path {it};\n"))
         .concat();
     let config = format!(
-        "daemon off; master_process off; pid nginx.pid; error_log stderr crit;\n\
-         events {{ worker_connections 4096; }}\n\
+        "{line}\ndaemon off; master_process off; pid nginx.pid; error_log stderr crit;\n\
+         events {{ worker_connections {connections_max}; }}\n\
          http {{\n{temporary}access_log off;\nserver {{\n{server}\n}} }}\n"
     );
     fs::write(folder.join("nginx.conf"), config)?;
     let mut command = Command::new("nginx");
     command.arg("-p").arg(folder).args(["-c", "nginx.conf", "-e", "stderr"]);
     Ok(command)
+}
+
+/// A file in the folder of tools, where `ops/tools` puts what is not Debian's.
+pub(crate) fn tool(path: &str) -> PathBuf {
+    let tools = std::env::var_os("BARRAGE_TOOLS").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools"),
+        PathBuf::from,
+    );
+    tools.join(path)
 }
 
 /// Another program cannot be asked which port it took.

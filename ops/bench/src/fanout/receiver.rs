@@ -10,19 +10,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use futures_util::{StreamExt, TryStreamExt, stream};
 use kit::task::Tasks;
-use proto::address::{Address, Transport};
+use proto::address::Transport;
 use proto::frame::{Batch, Downlink, Join, Path};
 use proto::id::{Gen, RoomId, SlotNo};
-use sdk::raw::{self, Raw};
+use sdk::raw::Raw;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::log_all_in;
 
-/// Bare sockets that connect at a time.
-const CONNECTS: usize = 32;
 /// Longest wait for one frame: other measurements and all logins lie between two of them.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(300);
 
@@ -46,8 +43,6 @@ pub(crate) struct Orders {
     pub(super) room: RoomId,
     /// A ticket for each account.
     pub(crate) tickets: Vec<String>,
-    /// Where to connect as often again, without a login.
-    pub(super) bare: Option<Address>,
 }
 
 impl Orders {
@@ -63,17 +58,8 @@ impl Orders {
 }
 
 /// What they got.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Report {
-    /// Sessions of the link.
-    pub(super) linked: Group,
-    /// Bare sockets.
-    pub(super) bare: Group,
-}
-
-/// The same of all sessions of one kind.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub(crate) struct Group {
+pub(crate) struct Report {
     /// Frames with items: of the session with the fewest, and with the most.
     pub(super) frames: [u64; 2],
     /// Bytes of these frames, likewise.
@@ -82,7 +68,7 @@ pub(crate) struct Group {
     pub(super) items: u64,
 }
 
-/// Counts of one group.
+/// What is counted.
 struct Counts {
     /// First byte of a frame with items.
     kind: u8,
@@ -103,29 +89,18 @@ pub(crate) async fn receive() -> anyhow::Result<()> {
     let mut line = String::new();
     input.read_line(&mut line).await?;
     let orders: Orders = serde_json::from_str(&line).context("these are no orders")?;
-    let (bare, linked) = come_in(&orders).await?;
+    let join = Join { room: orders.room.clone(), path: Path::Push, resume: None };
+    let sessions = log_all_in(&orders, &[join]).await?;
     say(IN)?;
 
     let mut readers = Tasks::default();
-    let bare = read_all(&mut readers, bare, &orders.room);
-    let linked = read_all(&mut readers, linked, &orders.room);
+    let counts = read_all(&mut readers, sessions, &orders.room);
     line.clear();
     tokio::select! {
         ended = input.read_line(&mut line) => ensure!(ended? == 0, "there are no more orders"),
         Some(ended) = readers.next() => bail!(ended.err().context("a reader ended")?),
     }
-    say(&serde_json::to_string(&Report { linked: linked.sum_up(), bare: bare.sum_up() })?)
-}
-
-async fn come_in(orders: &Orders) -> anyhow::Result<(Vec<Raw>, Vec<Raw>)> {
-    let bare = orders.bare.iter().flat_map(|it| std::iter::repeat_n(it, orders.sessions));
-    let sockets = stream::iter(bare)
-        .map(|address| raw::connect(address, None, SILENCE_MAX))
-        .buffer_unordered(CONNECTS);
-    let bare = sockets.try_collect().await?;
-
-    let join = Join { room: orders.room.clone(), path: Path::Push, resume: None };
-    Ok((bare, log_all_in(orders, &[join]).await?))
+    say(&serde_json::to_string(&counts.sum_up())?)
 }
 
 /// One task a session.
@@ -178,12 +153,12 @@ impl Counts {
         if all.is_multiple_of(self.sessions.len() as u64) { say(HAVE_IT) } else { Ok(()) }
     }
 
-    fn sum_up(&self) -> Group {
+    fn sum_up(&self) -> Report {
         let range = |counted: fn(&Count) -> &AtomicU64| {
             let values = self.sessions.iter().map(|it| counted(it).load(Ordering::Relaxed));
             [values.clone().min().unwrap_or(0), values.max().unwrap_or(0)]
         };
-        Group {
+        Report {
             frames: range(|it| &it.frames),
             bytes: range(|it| &it.bytes),
             items: self.items.load(Ordering::Relaxed),

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use anyhow::ensure;
-use bytes::Bytes;
 use kit::clock::Clock;
 use kit::meter::list;
 use kit::task::Tasks;
@@ -18,7 +17,7 @@ use stack::{Business, Config, Shared, Stack, crowd, identity};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use super::{Group, Orders};
+use super::{Orders, Report};
 
 /// Text of an item: with its place, id, sender and style it takes 200 bytes of a frame.
 const TEXT_BYTES: usize = 187;
@@ -45,9 +44,9 @@ pub(crate) struct Site {
     _data: TempDir,
 }
 
-/// What every session of a group must have in the end.
+/// What every session must have in the end.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sent {
+struct Sent {
     frames: u64,
     bytes: u64,
     items: u64,
@@ -87,7 +86,6 @@ impl Site {
             ca_pem: trust.ca_pem.clone(),
             room: room.clone(),
             tickets: tickets.collect::<anyhow::Result<_>>()?,
-            bare: None,
         };
         let http = sdk::http::client(&trust.tls)?;
         let business = Business::new(http, addrs.api.clone(), identity.api_key.clone());
@@ -138,14 +136,9 @@ impl Site {
         Ok(())
     }
 
-    /// The frame that such a flush becomes, which nobody is sent.
-    pub(super) fn frame(&mut self, items: usize) -> Bytes {
-        Downlink::Batch(self.batch(items)).encode()
-    }
-
     /// Whether every session has every item.
-    pub(super) fn check(&self, group: &Group) -> anyhow::Result<()> {
-        self.pushed.check(group)
+    pub(super) fn check(&self, report: &Report) -> anyhow::Result<()> {
+        self.pushed.check(report)
     }
 
     /// Ends all services.
@@ -180,16 +173,16 @@ fn placed(number: u64, at: Wall) -> Placed {
 }
 
 impl Sent {
-    pub(super) fn add(&mut self, items: usize, bytes: usize) {
+    fn add(&mut self, items: usize, bytes: usize) {
         self.frames += 1;
         self.bytes += bytes as u64;
         self.items += items as u64;
     }
 
-    pub(super) fn check(self, group: &Group) -> anyhow::Result<()> {
+    fn check(self, report: &Report) -> anyhow::Result<()> {
         let Self { frames, bytes, items } = self;
-        let all = Group { frames: [frames; 2], bytes: [bytes; 2], items };
-        ensure!(*group == all, "every session should have {all:?}, but they have {group:?}");
+        let all = Report { frames: [frames; 2], bytes: [bytes; 2], items };
+        ensure!(*report == all, "every session should have {all:?}, but they have {report:?}");
         Ok(())
     }
 }
