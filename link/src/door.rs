@@ -204,7 +204,8 @@ impl Door {
             | Fact::Heat { .. }
             | Fact::Bases { .. }
             | Fact::Move { .. }
-            | Fact::Lease(_) => self.revocations.write().handle(fact, now),
+            | Fact::Lease(_)
+            | Fact::Words { .. } => self.revocations.write().handle(fact, now),
         }
     }
 

@@ -80,7 +80,9 @@ impl Node {
             return Err(Shut::named(CloseCode::NoRoom, "policy"));
         }
         let room = self.rooms.find(&join.room).ok_or_else(|| Shut::of(CloseCode::NoRoom))?;
-        let people = self.admit(member, &join.room, room.read(|ring| ring.people()))?;
+        let now = self.clock.mono();
+        let online = room.read(|ring| ring.people_lately(now));
+        let people = self.admit(member, &join.room, online)?;
         self.departures.lock().cancel(member.session, &join.room);
         let reading = match join.path {
             Path::Push if presence.is_promoted() => Reading::Promoted,
@@ -180,7 +182,7 @@ async fn turn(node: &Node, quota: &dyn Quota) -> Option<()> {
         wanted_per_s: it.wanted_per_s,
         passed: it.passed,
     });
-    let shared = quota.share(node.config.node, uses.collect(), node.clock.wall());
+    let shared = quota.share(node.config.bus_node(), uses.collect(), node.clock.wall());
     let shared = tokio::time::timeout(ANSWER_MAX, shared).await.ok()?.ok()?;
     let seen = tallies.iter().map(|it| it.room.clone()).zip(shared.seen.iter().map(|it| Seen {
         wanted_per_s: it.wanted_per_s,
