@@ -1,6 +1,6 @@
 //! What every [`Quota`] adapter does; its tests call [`check`] with an empty one.
 
-#![cfg_attr(not(test), expect(clippy::unwrap_used, reason = "a test is to panic"))]
+#![expect(clippy::unwrap_used, reason = "a test is to panic")]
 
 use proto::id::NodeId;
 use proto::time::Wall;

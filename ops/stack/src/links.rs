@@ -28,7 +28,7 @@ pub(crate) struct Parts {
 /// Bound, and not yet serving.
 #[derive(Debug)]
 pub(crate) enum Links {
-    Here(link::Service),
+    Here(Box<link::Service>),
     Workers(Workers),
 }
 
@@ -64,7 +64,7 @@ impl Links {
             tls: Some(tls),
             national: Some(national),
         };
-        Ok(Self::Here(link::Service::bind(config.link.clone(), parts).await?))
+        Ok(Self::Here(Box::new(link::Service::bind(config.link.clone(), parts).await?)))
     }
 
     /// Where viewers connect.

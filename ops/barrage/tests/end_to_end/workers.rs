@@ -26,13 +26,13 @@ async fn a_worker_that_is_killed_comes_back_where_it_was() {
     let data = tempfile::tempdir().unwrap();
     let up = Up::start(data.path(), &["--workers", "2", "--crowd", "0"]).await;
     ready(&up, 0).await;
-    let (before, links) = (workers_of(up.pid()), up.links());
+    let (before, links) = (workers_of(&up.pid()), up.links());
 
     kill("-KILL", before.first().unwrap()).await;
     counted(&up, "link_worker_ends_total{why=\"failed\"} 1").await;
     ready(&up, 0).await;
 
-    let after = workers_of(up.pid());
+    let after = workers_of(&up.pid());
     assert_eq!((before.len(), after.len(), before.intersection(&after).count()), (2, 2, 1));
     for link in links.iter().filter(|it| it.transport == Transport::Tcp) {
         tokio::net::TcpStream::connect(link.authority()).await.unwrap();
@@ -45,12 +45,12 @@ async fn workers_are_rolled_one_after_the_other_on_a_hangup() {
     let data = tempfile::tempdir().unwrap();
     let up = Up::start(data.path(), &["--workers", "2", "--crowd", "0"]).await;
     ready(&up, 0).await;
-    let before = workers_of(up.pid());
+    let before = workers_of(&up.pid());
 
     kill("-HUP", &up.pid()).await;
     ready(&up, 2).await;
 
-    let after = workers_of(up.pid());
+    let after = workers_of(&up.pid());
     assert_eq!((after.len(), before.intersection(&after).count()), (2, 0));
     up.transcript().await;
 }
@@ -60,7 +60,7 @@ async fn workers_do_not_outlive_their_supervisor() {
     let data = tempfile::tempdir().unwrap();
     let up = Up::start(data.path(), &["--workers", "2", "--crowd", "0"]).await;
     ready(&up, 0).await;
-    let workers = workers_of(up.pid());
+    let workers = workers_of(&up.pid());
 
     up.kill().await;
 
@@ -73,8 +73,10 @@ async fn ready(up: &Up, rolled: u32) {
     if rolled > 0 {
         counted(up, &format!("link_worker_ends_total{{why=\"told\"}} {rolled}")).await;
     }
-    until("readiness", async || (get(up.url("metrics"), "/readyz").await.status == 200).then_some(()))
-        .await;
+    until("readiness", async || {
+        (get(up.url("metrics"), "/readyz").await.status == 200).then_some(())
+    })
+    .await;
 }
 
 async fn counted(up: &Up, line: &str) {
@@ -87,10 +89,11 @@ async fn counted(up: &Up, line: &str) {
 }
 
 /// Numbers of the workers that a process has.
-fn workers_of(pid: String) -> BTreeSet<String> {
+fn workers_of(pid: &str) -> BTreeSet<String> {
     let processes = fs::read_dir("/proc").unwrap().map(|it| it.unwrap().file_name());
     let pids = processes.filter_map(|it| it.into_string().ok());
-    pids.filter(|it| stat(it).is_some_and(|(state, parent)| state != "Z" && parent == pid)).collect()
+    pids.filter(|it| stat(it).is_some_and(|(state, parent)| state != "Z" && parent == pid))
+        .collect()
 }
 
 fn lives(pid: &str) -> bool {
