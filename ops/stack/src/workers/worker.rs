@@ -134,10 +134,14 @@ async fn tell_readiness(health: Health, clock: Clock) -> anyhow::Result<()> {
         if told != Some(is_ready) {
             told = Some(is_ready);
             let why = || failures.iter().map(|(part, why)| format!("{part}: {why}"));
-            say(&match is_ready {
+            let said = say(&match is_ready {
                 true => Said::Ready,
                 false => Said::NotReady(why().collect::<Vec<_>>().join("; ")),
-            })?;
+            });
+            if said.is_err() {
+                // The supervisor is gone: the worker drains, and nobody is there to be told.
+                return std::future::pending().await;
+            }
         }
         clock.sleep(LOOK).await;
     }
