@@ -11,8 +11,8 @@ use proto::limits::TEXT_BYTES_MAX;
 
 use crate::fold::entry::Entry;
 
-/// A flag is two region letters; from this many on in a row they spell a word.
-const REGIONS_SPELL: usize = 3;
+/// A flag is two region letters in a row; one, and more than two, spell.
+const FLAG: usize = 2;
 /// From this many equal letters on a run is drawn out on purpose.
 const RUN_MIN: usize = 3;
 
@@ -162,8 +162,9 @@ impl Folded {
         let (mut word, mut flags) = (Stretch::default(), Stretch::default());
         let mut gap = Gap::None;
         for (from, sent) in text.char_indices() {
-            let character = self.loosen(sent, reading, word.at(text, from, mixed));
             let to = from + sent.len_utf8();
+            let sent = narrow(sent);
+            let character = self.loosen(sent, reading, word.at(text, from, mixed));
             gap = match entry::of(character) {
                 Entry::Letter(letter) => self.push(letter, from..to, gap, true),
                 Entry::Letters(letters) => {
@@ -263,19 +264,36 @@ impl Stretch {
     }
 }
 
-/// Whether letters stand among the ASCII letters, digits and signs that `text` begins with.
+/// Whether letters stand among the letters, digits and signs that `text` begins with.
 fn mixed(text: &str) -> (usize, bool) {
-    let is_part = |it: &u8| it.is_ascii_alphanumeric() || b"!|@$+".contains(it);
-    let length = text.bytes().take_while(|it| is_part(it)).count();
-    let has_letter = text.bytes().take(length).any(|it| it.is_ascii_alphabetic());
+    let (mut length, mut has_letter) = (0, false);
+    for character in text.chars() {
+        let read = narrow(character);
+        let is_letter = read.is_alphabetic() && !entry::is_ideographic(read);
+        if !is_letter && !read.is_numeric() && !"!|@$+".contains(read) {
+            break;
+        }
+        has_letter |= is_letter;
+        length += character.len_utf8();
+    }
     (length.max(1), has_letter)
+}
+
+/// The ASCII character of a full-width one.
+pub(crate) fn narrow(character: char) -> char {
+    match character {
+        '\u{FF01}'..='\u{FF5E}' => {
+            char::from_u32(u32::from(character) - 0xFEE0).unwrap_or(character)
+        }
+        _ => character,
+    }
 }
 
 /// Whether the region letters that `text` begins with spell a word instead of a flag.
 fn spelled(text: &str) -> (usize, bool) {
     let is_region = |it: &char| matches!(it, '\u{1F1E6}'..='\u{1F1FF}');
     let letters = text.chars().take_while(is_region).count();
-    (letters.max(1) * 4, letters >= REGIONS_SPELL)
+    (letters.max(1) * 4, letters != FLAG)
 }
 
 #[cfg(test)]
@@ -318,6 +336,7 @@ mod tests {
         check("f.u c\u{200B}k\u{AD}!", "fuck");
         check("操🤬你_妈", "操你妈");
         check("🇸🇧 🇫🇺🇨🇰", "fuck");
+        check("🇫 🇺\u{200B}🇨 🇰", "fuck");
         check("\u{2800}\u{3164}", "");
     }
 
@@ -355,6 +374,7 @@ mod tests {
 
         assert_eq!(read("5h1t a55 k!ll 455", i1), "shitasskill455");
         assert_eq!(read("s1ut", l1), "slut");
+        assert_eq!(read("５ｈ１ｔ 5һ1t", i1), "shitshit");
         assert_eq!(read("fuuuck asssss", i1), "fuckas");
         assert_eq!(read("fuuuck asssss", i2), "fuuckass");
     }

@@ -3,6 +3,7 @@
 //! The text is read with the letters of [`crate::fold`] and the signs that addresses need; regular
 //! expressions (linear in the text) look at it only if it has something that an address needs.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use proto::control::Action;
@@ -68,11 +69,9 @@ fn read(text: &str) -> String {
 
 /// What an address takes a sign for.
 fn sign(character: char) -> char {
-    match character {
-        '!'..='~' => character,
-        '。' | '｡' | '•' | '·' | '∙' | '․' | '・' | '﹒' | '．' | '｀' => '.',
-        // Full-width forms of ASCII.
-        '\u{FF01}'..='\u{FF5E}' => char::from_u32(u32::from(character) - 0xFEE0).unwrap_or(' '),
+    match fold::narrow(character) {
+        it @ '!'..='~' => it,
+        '。' | '｡' | '•' | '·' | '∙' | '․' | '・' | '﹒' => '.',
         _ => ' ',
     }
 }
@@ -135,8 +134,8 @@ macro_rules! endings {
     };
 }
 
-pattern!(SCHEME = r"\b[a-z][a-z0-9+-]{1,15}\s?:\s?/\s?/\s?([a-z0-9.-]*)");
-pattern!(WWW = r"\bwww\s?\.\s?([a-z0-9-]+(?:\.[a-z0-9-]+)*)");
+pattern!(SCHEME = r"(?-u:\b)[a-z][a-z0-9+-]{1,15}\s?:\s?/\s?/\s?([a-z0-9.-]*)");
+pattern!(WWW = r"(?-u:\b)www\s?\.\s?([a-z0-9-]+(?:\.[a-z0-9-]+)*)");
 pattern!(
     HOST = r"([a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:",
     endings!(),
@@ -146,15 +145,33 @@ pattern!(
 pattern!(
     PATH = r"([a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:me|so|is|it|in|to|us|my|at|be|no|am|do|co|link|live|now|win|world|id|st|im|page|us))/[a-z0-9]"
 );
-pattern!(
-    AROUND = r"([a-z0-9-]{2,})(?:\s{0,2}[\[({<]\s?(?:\.|点|dot)\s?[\])}>]\s{0,2}|\s{0,2}点\s{0,2}|\s+dot\s+|\s+\.\s*|\s*\.\s+)(com|net|org|cn|cc|vip|top|xyz)\b"
-);
-pattern!(NUMBERS = r"\b(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})\b");
+macro_rules! dot_around {
+    () => {
+        r"(?:\s{0,2}[\[({<]\s?(?:\.|点|dot)\s?[\])}>]\s{0,2}|\s{0,2}点\s{0,2}|\s+dot\s+|\s+\.\s*|\s*\.\s+)"
+    };
+}
+
+pattern!(AROUND = r"([a-z0-9-]{2,})", dot_around!(), r"(com|net|org|cn|cc)(?-u:\b)");
+// Endings that are words too: `20点vip专场` is a time.
+pattern!(AROUND_WORD = r"([a-z0-9-]*[a-z][a-z0-9-]*)", dot_around!(), r"(vip|top|xyz)(?-u:\b)");
+pattern!(NUMBERS = r"(?-u:\b)([0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3})(?-u:\b)");
 pattern!(
     MAIL = r"[a-z0-9._+-]+\s?(?:@|[\[({]\s?at\s?[\])}])\s?[a-z0-9-]+(?:\s?(?:\.|[\[({]\s?dot\s?[\])}]|点)\s?[a-z0-9-]+)*\s?(?:\.|[\[({]\s?dot\s?[\])}]|点)\s?[a-z]{2,}"
 );
+macro_rules! between {
+    () => {
+        r"(?:号|群|是|加|我|的|id|no|\s|[:=.~-]){0,5}"
+    };
+}
+
 pattern!(
-    MESSENGER = r"(?:微信|薇信|威信|维信|徽信|卫星|加微|加薇|加v|v信|扣扣|企鹅|(?:^|[^a-z0-9])(?:weixin|wechat|vx|wx|qq|tg|telegram|whatsapp|line|kakao|zalo|discord|ig|insta|snap))[^a-z0-9]{0,6}(?:id|no)?[^a-z0-9]{0,3}([a-z0-9_-]{5,20})"
+    MESSENGER = r"(?:微信|薇信|威信|维信|徽信|加微|加薇|加v|v信|扣扣|企鹅号|(?-u:\b)(?:weixin|wechat|vx|wx|qq|telegram|whatsapp|kakao|zalo))",
+    between!(),
+    r"([a-z0-9_-]{5,20})"
+);
+// Names that are words too say that a name follows.
+pattern!(
+    NETWORK = r"(?-u:\b)(?:line|ig|tg|insta|snap|discord)\s?(?:id|号|:|=|@)[\s:=@]{0,3}([a-z0-9_-]{4,20})"
 );
 pattern!(GROUPED = r"(?:^|[^0-9])\(?[0-9]{3}\)?[-. ]{1,2}[0-9]{3}[-. ][0-9]{4}(?:[^0-9]|$)");
 
@@ -164,20 +181,34 @@ fn links(read: &str, signs: Signs) -> impl Iterator<Item = String> {
     };
     let schemes = [&SCHEME].into_iter().filter(move |_| signs.has_slash);
     let dotted = [&WWW, &HOST, &PATH, &NUMBERS].into_iter().filter(move |_| signs.has_dot);
-    let around = signs.has_dot.then(|| AROUND.captures_iter(read)).into_iter().flatten();
+    let around = [&AROUND, &AROUND_WORD].into_iter().filter(move |_| signs.has_dot);
+    let around = around.flat_map(|pattern| pattern.captures_iter(read));
     let around =
         around.filter_map(|it| Some(format!("{}.{}", it.get(1)?.as_str(), it.get(2)?.as_str())));
     schemes.chain(dotted).flat_map(captured).chain(around)
 }
 
 fn is_contact(read: &str, signs: Signs) -> bool {
-    let is_account = |it: regex::Captures<'_>| {
-        let digits = |id: &str| id.bytes().filter(u8::is_ascii_digit).count();
-        it.get(1).is_some_and(|id| digits(id.as_str()) >= ACCOUNT_DIGITS)
-    };
-    signs.digits >= ACCOUNT_DIGITS && MESSENGER.captures_iter(read).any(is_account)
+    let is_account = |it: regex::Captures<'_>| it.get(1).is_some_and(|id| is_account(id.as_str()));
+    signs.digits >= ACCOUNT_DIGITS
+        && [&MESSENGER, &NETWORK].iter().any(|it| it.captures_iter(read).any(is_account))
         || signs.has_dot && MAIL.is_match(read)
         || signs.spell_numbers() && (GROUPED.is_match(read) || has_number(read))
+}
+
+/// Whether this names an account: digits among letters, or a number that is no cheer.
+fn is_account(id: &str) -> bool {
+    let digits = id.bytes().filter(u8::is_ascii_digit);
+    if id.bytes().any(|it| it.is_ascii_lowercase()) {
+        digits.count() >= ACCOUNT_DIGITS
+    } else {
+        different(digits) >= DIFFERENT_MIN
+    }
+}
+
+/// How many different digits there are.
+fn different(digits: impl Iterator<Item = u8>) -> usize {
+    digits.collect::<BTreeSet<u8>>().len()
 }
 
 /// Whether digits, in figures or words, make a telephone number.
@@ -265,10 +296,7 @@ impl Number {
     }
 
     fn is_complete(&self) -> bool {
-        let mut seen: Vec<u8> = self.digits.bytes().collect();
-        seen.sort_unstable();
-        seen.dedup();
-        if seen.len() < DIFFERENT_MIN {
+        if different(self.digits.bytes()) < DIFFERENT_MIN {
             return false;
         }
         if self.has_plus && WORLD_DIGITS.contains(&self.digits.len()) {
@@ -316,6 +344,11 @@ mod tests {
         link("bai\u{200B}du.c\u{AD}om", "baidu.com");
         link("t.me/joinchat", "t.me");
         link("go 10.1.2.3:8080", "10.1.2.3");
+        link("加10.1.2.3:8080", "10.1.2.3");
+        link("点击https://evil.best/x", "evil.best");
+        link("看www.evil.best", "evil.best");
+        link("baidu点com来", "baidu.com");
+        link("163点com", "163.com");
     }
 
     #[test]
@@ -335,6 +368,9 @@ mod tests {
             "加微信 abc12345",
             "VX:abc12345",
             "QQ群 123456789",
+            "加我微信号：abc12345",
+            "line id: abc12",
+            "IG: abc_123",
         ] {
             assert!(leads(text).contains(&Lead::Contact), "{text:?}: {:?}", leads(text));
         }
@@ -359,6 +395,14 @@ mod tests {
             "one two three",
             "QQ飞车手游",
             "微信支付",
+            "IG加油666666",
+            "ig牛逼23333333",
+            "qq飞车66666",
+            "卫星发射66666",
+            "企鹅好可爱23333333",
+            "line 2026-11-29",
+            "20点vip专场",
+            "20点 vip 专场",
             "no.1",
             "e.g. this",
         ] {

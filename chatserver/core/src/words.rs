@@ -16,6 +16,7 @@ use std::fmt;
 use daachorse::{CharwiseDoubleArrayAhoCorasick, CharwiseDoubleArrayAhoCorasickBuilder};
 use proto::control::Action;
 use serde::{Deserialize, Serialize};
+use unicode_segmentation::UnicodeSegmentation;
 
 use crate::fold::{Class, Folded, Gap, Glyph, LOOSE, Reading};
 
@@ -23,6 +24,8 @@ use crate::fold::{Class, Folded, Gap, Glyph, LOOSE, Reading};
 pub const WORDS_MAX: usize = 200_000;
 /// Bytes of one word.
 pub const WORD_BYTES_MAX: usize = 256;
+/// Hits of one text; one with more is refused, whatever the words say.
+const HITS_MAX: usize = 4096;
 /// Alphabetic words up to this length must stand alone.
 const SHORT_MAX: usize = 3;
 
@@ -50,6 +53,15 @@ pub enum BadList {
     /// Nothing is left of it when it is folded.
     #[error("word {no}, {text:?}, has no letter or digit")]
     Blank {
+        /// Its place, from 0.
+        no: usize,
+        /// The word.
+        text: String,
+    },
+    /// It begins or ends with a sign. Signs are not read, so that another, shorter word would be
+    /// listed.
+    #[error("word {no}, {text:?}, begins or ends with a sign, and signs are not read")]
+    Sign {
         /// Its place, from 0.
         no: usize,
         /// The word.
@@ -103,13 +115,13 @@ impl Words {
             if word.text.len() > WORD_BYTES_MAX {
                 return Err(BadList::TooLong { no });
             }
-            folded.fold(&word.text, Reading::Plain);
-            let letters: String = folded.glyphs().iter().map(|it| it.letter).collect();
-            if letters.is_empty() {
-                return Err(BadList::Blank { no, text: word.text.clone() });
+            for reading in readings(&word.text) {
+                folded.fold(&word.text, *reading);
+                let letters: String = folded.glyphs().iter().map(|it| it.letter).collect();
+                check_ends(no, &word.text, folded.glyphs())?;
+                let action = actions.entry(letters).or_insert(word.action);
+                *action = word.action.max(*action);
             }
-            let action = actions.entry(letters).or_insert(word.action);
-            *action = word.action.max(*action);
         }
         let rules = actions.iter().map(|(letters, action)| Rule::new(letters, *action)).collect();
         if actions.is_empty() {
@@ -146,7 +158,7 @@ impl Words {
                     continue;
                 };
                 let first = last + 1 - rule.letters;
-                if rule.holds(glyphs, first, last) {
+                if hits.len() < HITS_MAX && rule.holds(glyphs, first, last) {
                     let (from, to) = (glyphs[first].from, glyph.to);
                     hits.push(Hit { from, to, action: rule.action });
                 }
@@ -229,7 +241,11 @@ impl Scanner {
                 scan(&self.loose, lists, &mut self.hits);
             }
         }
-        if !self.hits.is_empty() {
+        if self.hits.len() >= HITS_MAX {
+            let to = u16::try_from(text.len()).unwrap_or(u16::MAX);
+            self.hits.clear();
+            self.hits.push(Hit { from: 0, to, action: Action::Refuse });
+        } else if !self.hits.is_empty() {
             protect(&mut self.hits);
             self.hits.sort_unstable();
             self.hits.dedup();
@@ -244,6 +260,28 @@ impl Scanner {
     }
 }
 
+/// How a listed word is read: `a$$` as it is meant, other words as they are.
+fn readings(word: &str) -> &'static [Reading] {
+    let has_sign = word.contains(['$', '@', '!', '|']);
+    let mut folded = Folded::default();
+    folded.fold(word, Reading::Plain);
+    if has_sign && folded.is_loose() { &LOOSE } else { &[Reading::Plain] }
+}
+
+/// Whether what a listed word is read as is all of it.
+fn check_ends(no: usize, word: &str, glyphs: &[Glyph]) -> Result<(), BadList> {
+    let (Some(first), Some(last)) = (glyphs.first(), glyphs.last()) else {
+        return Err(BadList::Blank { no, text: word.to_owned() });
+    };
+    let before = word[..first.from.into()].trim();
+    let behind = word[last.to.into()..].trim();
+    if before.is_empty() && behind.is_empty() {
+        Ok(())
+    } else {
+        Err(BadList::Sign { no, text: word.to_owned() })
+    }
+}
+
 fn scan(folded: &Folded, lists: &[&Words], hits: &mut Vec<Hit>) {
     for list in lists {
         list.scan(folded.glyphs(), hits);
@@ -252,22 +290,31 @@ fn scan(folded: &Folded, lists: &[&Words], hits: &mut Vec<Hit>) {
 
 /// Removes allowed hits, and those that lie within one of them.
 fn protect(hits: &mut Vec<Hit>) {
-    let allowed: Vec<Hit> = hits.extract_if(.., |it| it.action == Action::Allow).collect();
-    hits.retain(|hit| !allowed.iter().any(|it| it.from <= hit.from && hit.to <= it.to));
+    let mut allowed: Vec<(u16, u16)> =
+        hits.extract_if(.., |it| it.action == Action::Allow).map(|it| (it.from, it.to)).collect();
+    allowed.sort_unstable();
+    // The farthest end of all that begin up to here.
+    let mut end = 0;
+    for it in &mut allowed {
+        end = end.max(it.1);
+        it.1 = end;
+    }
+    hits.retain(|hit| {
+        let begun = allowed.partition_point(|it| it.0 <= hit.from);
+        begun.checked_sub(1).is_none_or(|it| allowed[it].1 < hit.to)
+    });
 }
 
-/// `text` with a star for every grapheme of the masked hits.
+/// `text` with a star for every grapheme that a masked hit touches. `hits` are in order.
 #[must_use]
 pub fn mask(text: &str, hits: &[Hit]) -> String {
-    use unicode_segmentation::UnicodeSegmentation;
-
-    let is_masked = |at: usize| {
-        let at = u16::try_from(at).unwrap_or(u16::MAX);
-        hits.iter().any(|it| it.action == Action::Mask && (it.from..it.to).contains(&at))
-    };
-    let mut masked = String::with_capacity(text.len());
+    let mut masks = hits.iter().filter(|it| it.action == Action::Mask).peekable();
+    let (mut masked, mut end) = (String::with_capacity(text.len()), 0);
     for (at, grapheme) in text.grapheme_indices(true) {
-        masked.push_str(if is_masked(at) { "*" } else { grapheme });
+        while let Some(hit) = masks.next_if(|it| usize::from(it.from) < at + grapheme.len()) {
+            end = end.max(usize::from(hit.to));
+        }
+        masked.push_str(if at < end { "*" } else { grapheme });
     }
     masked
 }
@@ -352,6 +399,37 @@ mod tests {
     }
 
     #[test]
+    fn a_mask_hides_letters_that_hang_on_others() {
+        let list = list(&[("妈的", Action::Mask)]);
+        let text = "\u{600}妈的";
+
+        let hits = Scanner::default().scan(text, &[&list]).to_vec();
+
+        assert_eq!(mask(text, &hits), "**");
+    }
+
+    #[test]
+    fn a_word_with_signs_is_listed_as_it_is_meant() {
+        let words = [("a$$", Action::Refuse), ("f*ck", Action::Refuse)];
+
+        assert_eq!(found("a bird, an ass", &words), ["ass"]);
+        assert_eq!(found("f*ck", &words), ["f*ck"]);
+        let bad = Words::compile(&[Word { text: "C++".to_owned(), action: Action::Mask }]);
+        assert_eq!(bad.unwrap_err(), BadList::Sign { no: 0, text: "C++".to_owned() });
+    }
+
+    #[test]
+    fn a_text_of_nothing_but_listed_words_is_refused() {
+        let words: Vec<String> = (4..60).map(|it| "a".repeat(it)).collect();
+        let words: Vec<(&str, Action)> = words.iter().map(|it| (&**it, Action::Mask)).collect();
+        let list = list(&words);
+
+        let hits = Scanner::default().scan(&"a".repeat(2000), &[&list]).to_vec();
+
+        assert_eq!(hits, [Hit { from: 0, to: 2000, action: Action::Refuse }]);
+    }
+
+    #[test]
     fn a_bad_list_says_what_is_wrong() {
         let word = |text: &str| Word { text: text.to_owned(), action: Action::Mask };
 
@@ -370,7 +448,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_scanned(text in any::<String>(), word in "\\PC{0,8}[a-z]") {
+        fn any_text_is_scanned(text in any::<String>(), word in "[a-z]\\PC{0,8}[a-z]") {
             let list = list(&[(&word, Action::Mask)]);
 
             let hits = Scanner::default().scan(&text, &[&list]).to_vec();
