@@ -42,7 +42,7 @@ pub(crate) struct Api {
     pub(crate) online: Arc<Online>,
     pub(crate) lists: Arc<Lists>,
     /// Whoever replaces a list holds it.
-    pub(crate) words_turn: tokio::sync::Mutex<()>,
+    pub(crate) words_turn: Arc<tokio::sync::Mutex<()>>,
     pub(crate) secret: SenderSecret,
     /// Drawn at start, so that notices without a key of two runs never share an id.
     pub(crate) run: [u8; 16],

@@ -89,7 +89,7 @@ impl Control {
         let fact = Fact::decode(value);
         match &fact {
             Ok(Fact::Words { app, room, version }) => {
-                self.lists.want(Scope { app: *app, room: room.clone() }, *version);
+                self.lists.hear(Scope { app: *app, room: room.clone() }, *version);
             }
             Ok(fact) => self.devices.learn(fact),
             Err(_) => self.site.counts.damaged.inc(),

@@ -112,7 +112,7 @@ impl Service {
             quota: parts.quota,
             online: Arc::clone(&online),
             lists: Arc::clone(&lists),
-            words_turn: tokio::sync::Mutex::default(),
+            words_turn: Arc::default(),
             secret,
             run: seed::random_bytes().context("cannot draw the run's number")?,
             notices: 0.into(),

@@ -3,19 +3,20 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{FromRequestParts, State};
 use axum::http::HeaderMap;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use chatserver_core::words::Word;
-use proto::control::Fact;
 use proto::id::AppId;
 use serde::{Deserialize, Serialize};
+use tokio::sync::OwnedMutexGuard;
 
 use super::Api;
 use super::caller::{Body, Caller, Names, header};
 use super::no::No;
 use crate::lists;
-use crate::store::rows::{LISTS_MAX, List, Scope};
+use crate::store::rows::{APP_WORDS_MAX, LISTS_MAX, List, Scope};
 
 /// Bytes of a list as JSON.
 pub(crate) const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -66,6 +67,7 @@ pub(crate) async fn read_room(
 pub(crate) async fn put_app(
     State(api): State<Arc<Api>>,
     Caller(app): Caller,
+    _turn: Turn,
     headers: HeaderMap,
     Body(Put { words }): Body<Put>,
 ) -> Result<Response, No> {
@@ -77,6 +79,7 @@ pub(crate) async fn put_room(
     State(api): State<Arc<Api>>,
     Caller(app): Caller,
     Names(room): Names<String>,
+    _turn: Turn,
     headers: HeaderMap,
     Body(Put { words }): Body<Put>,
 ) -> Result<Response, No> {
@@ -106,30 +109,45 @@ impl Api {
         words: Vec<Word>,
     ) -> Result<Response, No> {
         let wanted = version(headers)?;
-        // One at a time: each may hold a list of the largest size, and its automaton.
-        let _turn = self.words_turn.lock().await;
         let compiled = lists::compile(words.clone())
             .await
             .map_err(|error| No::Field { field: "words", why: error.to_string() })?;
+        let (others, other_words) = self.site.rows.other_words(&scope).await?;
+        if others >= LISTS_MAX || other_words + words.len() > APP_WORDS_MAX {
+            return Err(No::TooMany);
+        }
         let tries = if wanted.is_some() { 1 } else { TRIES_MAX };
+        let mut list = List { version: 0, words };
         for _ in 0..tries {
-            let before = self.site.rows.words(&scope).await?.version;
+            let before = self.site.rows.words_version(&scope).await?;
+            // By the clock, so that it rises also after an empty list, which leaves no version.
+            list.version = self.site.clock.wall().0.max(before + 1);
+            // Dropped before it is done, the list is read again: the write may have happened.
+            let change = self.lists.change(scope.clone(), list.version);
             if wanted.is_some_and(|it| it != before) {
                 return Err(No::Changed);
             }
-            if before == 0 && self.site.rows.word_lists().await?.len() >= LISTS_MAX {
-                return Err(No::TooMany);
+            if self.site.rows.write_words(&scope, before, &list).await? {
+                let answer = Replaced { version: list.version, words: compiled.len() };
+                change.done(compiled).await?;
+                let tag = [("etag", format!("\"{}\"", answer.version))];
+                return Ok((tag, Json(answer)).into_response());
             }
-            let Some(version) = self.site.rows.write_words(&scope, before, &words).await? else {
-                continue;
-            };
-            let answer = Replaced { version, words: compiled.len() };
-            self.lists.give(scope.clone(), version, compiled);
-            let Scope { app, room } = scope;
-            self.site.tell(vec![Fact::Words { app, room, version }]).await?;
-            return Ok(([("etag", format!("\"{version}\""))], Json(answer)).into_response());
         }
         Err(No::Changed)
+    }
+}
+
+/// Whoever replaces a list waits for it, before the body is read: each may hold a list of the
+/// largest size, and its automaton.
+#[derive(Debug)]
+pub(crate) struct Turn(#[expect(dead_code, reason = "it is held")] OwnedMutexGuard<()>);
+
+impl FromRequestParts<Arc<Api>> for Turn {
+    type Rejection = No;
+
+    async fn from_request_parts(_: &mut Parts, api: &Arc<Api>) -> Result<Self, No> {
+        Ok(Self(Arc::clone(&api.words_turn).lock_owned().await))
     }
 }
 

@@ -15,7 +15,7 @@ use proto::time::Wall;
 use super::{Expect, Key, RoomStore, StoreError, Table, Value, Write, Written};
 
 pub(crate) use devices::{Held, Row, Subject};
-pub(crate) use words::{LISTS_MAX, List, Scope};
+pub(crate) use words::{APP_WORDS_MAX, LISTS_MAX, List, Scope};
 
 /// How long a key stands for its first content. Requests are repeated within minutes.
 pub(crate) const KEY_LIFE: Duration = Duration::from_hours(24);

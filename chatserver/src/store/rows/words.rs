@@ -4,11 +4,13 @@ use chatserver_core::words::Word;
 use proto::id::{AppId, RoomId};
 use serde::{Deserialize, Serialize};
 
-use super::{Rows, damaged};
-use crate::store::{Expect, Key, StoreError, Table, Write, Written};
+use super::{PAGE_MAX, Rows, damaged};
+use crate::store::{Expect, Key, StoreError, Table, Value, Write, Written};
 
-/// Lists of all apps and rooms together.
+/// Lists of one app: its own and its rooms'.
 pub(crate) const LISTS_MAX: usize = 1000;
+/// Words of all lists of one app, about 100 bytes each in every chatserver.
+pub(crate) const APP_WORDS_MAX: usize = 400_000;
 /// Bytes of a part, as JSON.
 const PART_BYTES: usize = 48 * 1024;
 /// How often a list is read again because it was replaced meanwhile.
@@ -25,22 +27,26 @@ pub(crate) struct Scope {
 /// A list as it lies in the store.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct List {
-    /// Rises by one with each change; 0: there was none yet.
+    /// Rises with each change, also when the list was empty between; 0: there is none.
     pub(crate) version: u64,
     pub(crate) words: Vec<Word>,
 }
 
 /// What is kept beside the parts.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 struct Head {
+    version: u64,
     parts: usize,
+    words: usize,
 }
 
 impl Rows {
     /// A list; empty where there is none.
     pub(crate) async fn words(&self, scope: &Scope) -> Result<List, StoreError> {
         for _ in 0..TRIES_MAX {
-            let (version, parts) = self.words_head(scope).await?;
+            let Some((_, Head { version, parts, .. })) = self.words_head(scope).await? else {
+                return Ok(List::default());
+            };
             let keys = (0..parts).map(|no| part_key(scope, version, no)).collect();
             let found: Option<Vec<_>> = self.store.get(keys).await?.into_iter().collect();
             // A missing part was removed by whoever replaced the list.
@@ -56,41 +62,66 @@ impl Rows {
         Err(StoreError::Away { why: "a list of words changes too fast".to_owned() })
     }
 
-    /// Replaces the list of version `before`; its new version, or `None` if that is not there.
+    /// Its version; 0: there is none.
+    pub(crate) async fn words_version(&self, scope: &Scope) -> Result<u64, StoreError> {
+        Ok(self.words_head(scope).await?.map_or(0, |it| it.1.version))
+    }
+
+    /// Puts `list` in the place of the one of version `before`; whether that one was there. An
+    /// empty list leaves nothing.
     pub(crate) async fn write_words(
         &self,
         scope: &Scope,
         before: u64,
-        words: &[Word],
-    ) -> Result<Option<u64>, StoreError> {
-        let (version, old_parts) = self.words_head(scope).await?;
-        if version != before {
-            return Ok(None);
+        list: &List,
+    ) -> Result<bool, StoreError> {
+        let (expect, old) = match self.words_head(scope).await? {
+            Some((row, head)) => (Expect::Version(row), head),
+            None => (Expect::Absent, Head::default()),
+        };
+        if old.version != before {
+            return Ok(false);
         }
-        let parts = parts(words);
-        let head = serde_json::to_vec(&Head { parts: parts.len() }).expect("a number is JSON");
-        let expect = if before == 0 { Expect::Absent } else { Expect::Version(before) };
-        let mut writes: Vec<Write> = vec![head_key(scope).put(expect, head)];
-        writes.extend((0..old_parts).map(|no| part_key(scope, before, no).remove()));
+        let parts = parts(&list.words);
+        let head = Head { version: list.version, parts: parts.len(), words: list.words.len() };
+        let bytes = serde_json::to_vec(&head).expect("numbers are JSON");
+        let bytes = (head.words > 0).then(|| bytes.into());
+        let mut writes = vec![Write { key: head_key(scope), expect, bytes }];
+        writes.extend((0..old.parts).map(|no| part_key(scope, before, no).remove()));
         let new = parts.into_iter().enumerate();
-        writes.extend(new.map(|(no, part)| part_key(scope, before + 1, no).put(Expect::Any, part)));
-        let written = self.store.write(writes).await?;
-        Ok((written == Written::Done).then_some(before + 1))
+        writes
+            .extend(new.map(|(no, part)| part_key(scope, list.version, no).put(Expect::Any, part)));
+        Ok(self.store.write(writes).await? == Written::Done)
     }
 
-    /// Every list that was ever written, at most [`LISTS_MAX`].
-    pub(crate) async fn word_lists(&self) -> Result<Vec<Scope>, StoreError> {
-        let rows = self.store.list(Table::Words, HEAD.to_owned(), None, LISTS_MAX).await?;
-        Ok(rows.iter().filter_map(|it| scope_of(&it.0)).collect())
+    /// How many lists, other than that of `scope`, its app has, and how many words in them.
+    pub(crate) async fn other_words(&self, scope: &Scope) -> Result<(usize, usize), StoreError> {
+        let prefix = format!("{HEAD}{}:", scope.app);
+        let rows = self.store.list(Table::Words, prefix, None, LISTS_MAX).await?;
+        let others = rows.iter().filter(|it| scope_of(&it.0).as_ref() != Some(scope));
+        let words = others.clone().filter_map(|it| head_of(&it.1).ok()).map(|it| it.words).sum();
+        Ok((others.count(), words))
     }
 
-    /// Version and parts of a list.
-    async fn words_head(&self, scope: &Scope) -> Result<(u64, usize), StoreError> {
-        let Some(value) = self.one(head_key(scope)).await? else { return Ok((0, 0)) };
-        let head: Head =
-            serde_json::from_slice(&value.bytes).map_err(|_| damaged("a list of words"))?;
-        Ok((value.version, head.parts))
+    /// A page of the lists after the name `after`, and the name to go on after.
+    pub(crate) async fn word_lists(
+        &self,
+        after: Option<String>,
+    ) -> Result<(Vec<Scope>, Option<String>), StoreError> {
+        let rows = self.store.list(Table::Words, HEAD.to_owned(), after, PAGE_MAX).await?;
+        let next = rows.last().filter(|_| rows.len() == PAGE_MAX).map(|it| it.0.clone());
+        Ok((rows.iter().filter_map(|it| scope_of(&it.0)).collect(), next))
     }
+
+    /// The row's version and what it says.
+    async fn words_head(&self, scope: &Scope) -> Result<Option<(u64, Head)>, StoreError> {
+        let Some(value) = self.one(head_key(scope)).await? else { return Ok(None) };
+        Ok(Some((value.version, head_of(&value)?)))
+    }
+}
+
+fn head_of(value: &Value) -> Result<Head, StoreError> {
+    serde_json::from_slice(&value.bytes).map_err(|_| damaged("a list of words"))
 }
 
 /// The list as JSON arrays of about [`PART_BYTES`].
@@ -154,15 +185,21 @@ mod tests {
         let scope = Scope { app: AppId(1), room: Some(RoomId::parse("r").unwrap()) };
         let many: Vec<Word> = (0..10_000).map(|no| word(&format!("word {no} \"\u{0}"))).collect();
 
-        assert_eq!(rows.words(&scope).await.unwrap(), List::default());
-        assert_eq!(rows.write_words(&scope, 0, &many).await, Ok(Some(1)));
-        assert!(parts(&many).len() > 5);
-        assert_eq!(rows.words(&scope).await.unwrap(), List { version: 1, words: many });
-        assert_eq!(rows.write_words(&scope, 0, &[]).await, Ok(None));
-        assert_eq!(rows.write_words(&scope, 1, &[word("x")]).await, Ok(Some(2)));
-        assert_eq!(rows.words(&scope).await.unwrap().words, [word("x")]);
-        assert_eq!(rows.word_lists().await, Ok(vec![scope]));
-        let left = rows.store.list(Table::Words, "part:".to_owned(), None, 100).await.unwrap();
-        assert_eq!(left.len(), 1);
+        let full = List { version: 7, words: many };
+        let small = List { version: 9, words: vec![word("x")] };
+        let none = List { version: 12, words: Vec::new() };
+
+        assert_eq!(rows.words(&scope).await, Ok(List::default()));
+        assert_eq!(rows.write_words(&scope, 0, &full).await, Ok(true));
+        assert!(parts(&full.words).len() > 5);
+        assert_eq!(rows.words(&scope).await, Ok(full.clone()));
+        assert_eq!(rows.write_words(&scope, 0, &small).await, Ok(false));
+        assert_eq!(rows.write_words(&scope, 7, &small).await, Ok(true));
+        assert_eq!(rows.words(&scope).await, Ok(small));
+        assert_eq!(rows.word_lists(None).await, Ok((vec![scope.clone()], None)));
+        assert_eq!(rows.other_words(&scope).await, Ok((0, 0)));
+        assert_eq!(rows.other_words(&Scope { room: None, ..scope.clone() }).await, Ok((1, 1)));
+        assert_eq!(rows.write_words(&scope, 9, &none).await, Ok(true));
+        assert_eq!(rows.store.list(Table::Words, String::new(), None, 9).await.unwrap().len(), 0);
     }
 }
