@@ -72,7 +72,7 @@ pub struct Config {
     /// may have been told meanwhile. Higher lets viewers in for longer without the bus, and kicked
     /// ones with them. The end of `control` is asked for four times in this time, and in a second.
     pub control_ms_max: u32,
-    /// Whether frames of rooms are compressed for clients that can expand them: a third to two
+    /// Whether frames of rooms are compressed for clients that can expand them: a quarter to two
     /// thirds fewer bytes. It costs some ten microseconds of a core for a room and flush, however
     /// many sessions there are, and the ring holds these frames in both forms. Off, everybody gets
     /// them as they are; to be switched off where cores are dearer than traffic.
