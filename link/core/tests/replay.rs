@@ -9,7 +9,7 @@ use link_core::framing::Framing;
 use link_core::outbox::Outbox;
 use link_core::resume;
 use link_core::ring::{Limits, Reading, Ring, Switch};
-use proto::frame::{Batch, Downlink, Place, Resumed};
+use proto::frame::{Batch, Downlink, Place, Resumed, Seal};
 use proto::heat::Heat;
 use proto::id::{Gen, ItemId, RoomId, SenderRef, Seq, SlotNo};
 use proto::item::{Body, Item, Lane, Placed, Role, Style};
@@ -53,6 +53,23 @@ fn items_of_a_flush_that_are_known_are_neither_skipped_nor_told_again() {
     assert_eq!(skipped + rest, 57, "3, and 5 to 60: {told:?}");
 }
 
+#[test]
+fn what_a_session_ahead_of_the_node_knows_is_no_backlog_of_it() {
+    let mut ring = Ring::new(room(), LIMITS);
+    comment(&mut ring, 0, 1..=3);
+    let mut outbox = returning(&ring, 40, Resumed::Recovered { items: 0 });
+    comment(&mut ring, 0, 4..=20);
+    ring.seal(Seal { room: room(), gen_no: Gen(1), slot: SlotNo(0), items: 20, crc: 0 }, Mono(0));
+    comment(&mut ring, 1, 21..=42);
+
+    assert_eq!(read(&mut outbox, &ring), ["seal", "41", "42"]);
+
+    comment(&mut ring, 1, 43..=90);
+    let told = read(&mut outbox, &ring);
+    let skipped: u64 = told[0].strip_prefix("skipped ").unwrap().parse().unwrap();
+    assert_eq!(skipped + told.len() as u64 - 1, 48, "{told:?}");
+}
+
 /// A session that has shown everything up to `seq`.
 fn returning(ring: &Ring, seq: u64, resumed: Resumed) -> Outbox {
     let plan = resume::plan(ring, Place { gen_no: Gen(1), seq: Seq(seq) }, Reading::Auto);
@@ -73,6 +90,7 @@ fn told(bytes: &Bytes) -> Vec<String> {
         Downlink::Batch(it) => it.items.iter().map(|it| it.seq.to_string()).collect(),
         Downlink::Skipped { items, .. } => vec![format!("skipped {items}")],
         Downlink::Control(_) => vec!["news".to_owned()],
+        Downlink::Seal(_) => vec!["seal".to_owned()],
         other => panic!("unexpected {other:?}"),
     }
 }

@@ -113,24 +113,56 @@ impl Ring {
         allowance: Allowance,
         out: &mut Vec<Bytes>,
     ) -> Result<Taken, Slow> {
-        let target = self.target(cursor, allowance.backlog_bytes_max);
         let mut taken = Taken::default();
+        if let Some(known) = self.known_here(cursor) {
+            // No backlog of the session, and nothing that it loses.
+            let is_new = |it: &Block| it.last().is_some_and(|last| last > known);
+            let from = cursor.next;
+            self.read_on(cursor, allowance, is_new, &mut taken, out);
+            if cursor.next > from {
+                cursor.plain_before = self.plain_before(cursor.next);
+            }
+        }
+        let target = self.target(cursor, allowance.backlog_bytes_max);
         if target > cursor.next {
             self.skip(cursor, target, allowance.form, &mut taken, out)?;
         }
-        for block in self.behind(cursor.next) {
+        taken.more = self.read_on(cursor, allowance, |_| false, &mut taken, out);
+        cursor.plain_before = self.plain_before(cursor.next);
+        cursor.replay.take_if(|it| cursor.next >= it.until && it.known.is_none());
+        Ok(taken)
+    }
+
+    /// Items up to here are known to the session, if all from its cursor on is still in the ring.
+    fn known_here(&self, cursor: &Cursor) -> Option<Place> {
+        let known = cursor.replay.as_ref().and_then(|it| it.known);
+        known.filter(|_| cursor.next >= self.oldest())
+    }
+
+    /// Reads block after block, until one that `is_end`, and as much as is allowed: then more waits.
+    fn read_on(
+        &self,
+        cursor: &mut Cursor,
+        allowance: Allowance,
+        is_end: impl Fn(&Block) -> bool,
+        taken: &mut Taken,
+        out: &mut Vec<Bytes>,
+    ) -> bool {
+        for block in self.behind(cursor.next).take_while(|it| !is_end(it)) {
             if taken.bytes >= allowance.write_bytes_max {
-                taken.more = true;
-                break;
+                return true;
             }
             if cursor.sees(block) {
-                cursor.read(block, allowance.form, &mut taken, out);
+                cursor.read(block, allowance.form, taken, out);
             }
             cursor.next = block.position + 1;
         }
-        cursor.plain_before = self.at(cursor.next).map_or(self.plain, |it| it.plain_before);
-        cursor.replay.take_if(|it| cursor.next >= it.until && it.known.is_none());
-        Ok(taken)
+        false
+    }
+
+    /// Unprotected items before a position.
+    fn plain_before(&self, position: u64) -> ByAudience {
+        self.at(position).map_or(self.plain, |it| it.plain_before)
     }
 
     /// Where the cursor has to go on: where it is, or, if too much waits, far enough ahead that
@@ -166,7 +198,7 @@ impl Ring {
                 return Err(Slow);
             }
         }
-        let plain_there = self.at(target).map_or(self.plain, |it| it.plain_before);
+        let plain_there = self.plain_before(target);
         let skipped = cursor.plain_between(target, &plain_there);
         let passed = |it: &&Block| (cursor.next..target).contains(&it.position) && cursor.sees(it);
         let kept: Vec<&Block> = self.kept.iter().filter(passed).collect();
