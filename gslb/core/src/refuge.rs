@@ -96,6 +96,10 @@ impl Moves {
         if due.is_empty() {
             return Vec::new();
         }
+        for it in due.iter().filter(|it| it.why != Why::Siege) {
+            // Those that are left when a node drains are told anew.
+            self.told.remove(&(it.report.node, Why::Siege));
+        }
         let mut refuges = Refuges::of(fleet);
         self.told.values().for_each(|it| refuges.keep_for(it, now));
         let sent: Vec<_> = due.into_iter().map(|it| refuges.send(it)).collect();
@@ -126,6 +130,9 @@ impl Moves {
             return;
         }
         let staying = known.map_or(0, |it| it.staying);
+        if why != Why::Siege {
+            self.told.remove(&(*node, Why::Siege));
+        }
         self.told.insert((*node, why), Told { staying, parts, ..heard });
     }
 
@@ -152,12 +159,13 @@ impl Moves {
         besieged.fold(0, |sum, (_, it)| sum.saturating_add(it.staying))
     }
 
-    /// The nodes whose sessions are to be told. Besieged ones first: those are locked out.
+    /// The nodes whose sessions are to be told. Besieged ones first: those are locked out. One that
+    /// drains, besieged or not, waits for the answer to its drain.
     fn due<'a>(&self, fleet: &'a Fleet, now: Mono) -> Vec<Leaving<'a>> {
-        let besieged = fleet.besieged();
-        let draining = fleet.draining().iter().filter(|it| !besieged.contains(it));
-        let besieged = besieged.iter().map(|it| (it, true));
-        let leaving = besieged.chain(draining.map(|it| (it, false)));
+        let draining = fleet.draining();
+        let besieged = fleet.besieged().iter().filter(|it| !draining.contains(it));
+        let besieged = besieged.map(|it| (it, true));
+        let leaving = besieged.chain(draining.iter().map(|it| (it, false)));
         let leaving = leaving.filter_map(|(node, is_besieged)| {
             let report = fleet.report(*node)?;
             let drain = Why::Drain { start: report.start };

@@ -80,6 +80,32 @@ fn sieges_and_drains_share_what_the_others_have_left() {
 }
 
 #[test]
+fn a_besieged_node_that_drains_is_told_where_those_that_are_left_go_on() {
+    let mut fleet = Fleet::default();
+    let mut moves = Moves::default();
+    let roomy = |it: &mut LoadReport| {
+        (it.load.sessions, it.load.handshakes_per_s_max) = (0, 10_000);
+        it.reserve = vec![address("reserve", Transport::Tls, Carrier::Bgp)];
+    };
+    hear(&mut fleet, node(9, roomy));
+    let besieged = |draining, counter| {
+        let load = move |it: &mut LoadReport| {
+            (it.load.besieged, it.load.draining, it.load.sessions) = (true, draining, 700);
+        };
+        LoadReport { counter, ..node(1, load) }
+    };
+    hear(&mut fleet, besieged(false, 1));
+    assert_eq!(moves.plan(&fleet, Mono(0))[0].why, Why::Siege);
+
+    hear(&mut fleet, besieged(true, 2));
+
+    let planned = moves.plan(&fleet, Mono(100));
+    assert_eq!((planned[0].why, planned[0].sessions, planned.len()), (DRAIN, 700, 1));
+    assert_eq!(hosts(&planned[0]), ["link-9"]);
+    assert_eq!(moves.plan(&fleet, Mono(600_000)), []);
+}
+
+#[test]
 fn a_node_that_could_not_be_told_is_told_in_a_second() {
     let mut fleet = Fleet::default();
     let mut moves = Moves::default();
