@@ -132,6 +132,8 @@ pub struct Room {
     poll: Poll,
     /// The session keeps the push in a hot room, so news of heat changes nothing.
     keeps_push: bool,
+    /// The first slot that is to be polled, while a room that was pushed is hot.
+    hot_from: Option<(Gen, SlotNo)>,
     /// The newest place when a push began.
     entered: Option<Place>,
     rejoin_at: Option<Mono>,
@@ -153,6 +155,7 @@ impl Room {
             merge: Merge::new(limits.merge),
             poll: Poll::new(draws, tier),
             keeps_push: false,
+            hot_from: None,
             entered: None,
             rejoin_at: None,
             draw: draws.phase,
@@ -180,7 +183,7 @@ impl Room {
             Input::Entered if self.path == Path::Segments => self.read_only(now),
             Input::Entered => {}
             Input::ReadOnly => self.read_only(now),
-            Input::Batch(batch) => self.merge(merge::Input::Batch(batch), now),
+            Input::Batch(batch) => self.pushed(batch, now),
             Input::Seal(seal) => self.merge(merge::Input::Seal(seal), now),
             Input::Skipped { items } => self.merge(merge::Input::Skipped { items }, now),
             Input::Heat { heat, gen_no, slot } => self.heat(heat, gen_no, slot, now),
@@ -235,6 +238,7 @@ impl Room {
                     self.entered = latest;
                 }
                 self.keeps_push = path == Path::Push && heat == Heat::Hot;
+                self.hot_from = None;
                 self.merge(merge::Input::Joined { path, resumed }, now);
                 match path {
                     Path::Segments => self.start_polling(now),
@@ -257,10 +261,23 @@ impl Room {
         }
     }
 
+    /// Who came while the room was cold was not told whether its session keeps the push when the
+    /// room turns hot. A push of a slot that was to be polled says so: from there on it is as if the
+    /// room were cold.
+    fn pushed(&mut self, batch: Batch, now: Mono) {
+        let (gen_no, slot) = (batch.gen_no, batch.slot);
+        let is_hot = self.hot_from.is_some_and(|it| it <= (gen_no, slot));
+        if is_hot && self.path == Path::Push {
+            self.heat(Heat::Cold, gen_no, slot, now);
+        }
+        self.merge(merge::Input::Batch(batch), now);
+    }
+
     fn heat(&mut self, heat: Heat, gen_no: Gen, slot: SlotNo, now: Mono) {
         if self.keeps_push || self.path == Path::Segments {
             return;
         }
+        self.hot_from = (heat == Heat::Hot).then_some((gen_no, slot));
         self.merge(merge::Input::Heat { heat, gen_no, slot }, now);
         // One slot of overlap: a push that is slower than the first segment is not overtaken.
         let before = SlotNo(slot.0.saturating_sub(1));
@@ -347,6 +364,37 @@ mod tests {
         check(0.0, 1, 1_000);
         check(0.5, 1, 1_500);
         check(0.5, 2_000, 2_500);
+    }
+
+    #[test]
+    fn who_is_pushed_what_it_was_to_poll_keeps_the_push() {
+        let check = |path, first_pushed, keeps| {
+            let (name, draws) = (RoomId::parse("room").unwrap(), Draws { phase: 0.0, settle: 0.0 });
+            let mut room = Room::new(name.clone(), path, Tier::Full, draws, Limits::default());
+            let batch = |slot| {
+                let (gen_no, items) = (Gen(1), Vec::new());
+                Input::Batch(Batch {
+                    room: name.clone(),
+                    gen_no,
+                    slot: SlotNo(slot),
+                    part: 0,
+                    items,
+                })
+            };
+            room.handle(Input::Joined(pushed(None)), Mono(0));
+            room.handle(batch(4), Mono(0));
+            let (heat, gen_no, slot) = (Heat::Hot, Gen(1), SlotNo(6));
+            room.handle(Input::Heat { heat, gen_no, slot }, Mono(0));
+
+            room.handle(batch(first_pushed), Mono(0));
+
+            assert_eq!(room.hot_from.is_none(), keeps, "{path:?}, {first_pushed}");
+        };
+
+        check(Path::Push, 6, true);
+        check(Path::Push, 7, true);
+        check(Path::Push, 5, false);
+        check(Path::Auto, 6, false);
     }
 
     const fn pushed(latest: Option<Place>) -> JoinOutcome {
