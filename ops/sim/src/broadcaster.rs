@@ -54,8 +54,9 @@ struct Pending {
 }
 
 impl Broadcaster {
-    pub(crate) fn new(fact: &RoomFact) -> Self {
-        let house = House { protected_waiting_max: PROTECTED_WAITING_MAX, ..House::default() };
+    pub(crate) fn new(fact: &RoomFact, [hot_hold, cold_hold]: [Duration; 2]) -> Self {
+        let protected_waiting_max = PROTECTED_WAITING_MAX;
+        let house = House { protected_waiting_max, hot_hold, cold_hold, ..House::default() };
         Self {
             settings: Settings::new(fact, house),
             life: 0,

@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
+use proto::time::millis;
+
 use crate::turn::Turn;
-use crate::world::{STEP_MS, World};
+use crate::world::{Plan, STEP_MS, World};
 
 /// Gifts sold a second.
 const GIFTS_PER_S: u32 = 2;
@@ -12,15 +14,13 @@ const GIFTS_PER_S: u32 = 2;
 const BURST: u32 = 25;
 /// Gifts that are sold at once now and then: more than the lanes hold.
 const SALE: u32 = 60;
-/// Every so often the room fills or empties, so that its heat changes.
-const TIDE_MS: u64 = 12_000;
 /// How often links count their sessions.
 const GAUGE_MS: u64 = 500;
 
 impl World {
     /// What happens in one step.
-    pub(crate) fn live(&mut self, comments_per_s: u32) {
-        if self.network.chance(comments_per_s * STEP_MS) {
+    pub(crate) fn live(&mut self, plan: Plan) {
+        if self.network.chance(plan.comments_per_s * STEP_MS) {
             let number = self.someone();
             self.talk(number, 1);
         }
@@ -31,7 +31,7 @@ impl World {
             self.break_connection();
         }
         if self.mono.0.is_multiple_of(GAUGE_MS) {
-            self.turn_tide();
+            self.turn_tide(plan.tide);
         }
         // Each once or twice in a run of 8,000 steps.
         match self.network.draw(0..6_000) {
@@ -69,8 +69,8 @@ impl World {
         }
     }
 
-    fn turn_tide(&mut self) {
-        let is_flood = (self.mono.0 / TIDE_MS) % 2 == 1;
+    fn turn_tide(&mut self, tide: Duration) {
+        let is_flood = (self.mono.0 / millis(tide)) % 2 == 1;
         let now = self.now();
         let Self { network, check, broadcaster, .. } = self;
         broadcaster.gauge(if is_flood { 5000 } else { 12 }, &mut Turn { now, network, check });

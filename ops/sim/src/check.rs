@@ -76,6 +76,7 @@ pub(crate) struct Check {
     slots: BTreeMap<(Gen, SlotNo), Vec<ItemId>>,
     /// Slots that had two owners, each with a second's budget.
     shared: BTreeSet<SlotNo>,
+    switches: usize,
     /// Gens that ended because `sealed` was lost.
     cut_gens: BTreeSet<Gen>,
     last: Option<Place>,
@@ -130,7 +131,8 @@ impl Check {
                 }
                 Some(_) | None => self.last_seal = Some((*gen_no, *slot)),
             },
-            RoomEvent::Opened { .. } | RoomEvent::Heat { .. } => {}
+            RoomEvent::Heat { .. } => self.switches += 1,
+            RoomEvent::Opened { .. } => {}
         }
     }
 
@@ -226,6 +228,11 @@ impl Check {
     /// Gifts acknowledged so far.
     pub(crate) fn gifts(&self) -> usize {
         self.gifts.len()
+    }
+
+    /// Switches of the heat so far.
+    pub(crate) const fn switches(&self) -> usize {
+        self.switches
     }
 
     /// The end: everything is where it should be. Returns what is not, and the run's hash.

@@ -38,11 +38,21 @@ pub struct Plan {
     pub length: Duration,
     /// Comments a second, over all viewers.
     pub comments_per_s: u32,
+    /// Every so often the room fills or empties.
+    pub tide: Duration,
+    /// How long the room is full, and how long empty, before it turns hot or cold.
+    pub holds: [Duration; 2],
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { viewers: 12, length: Duration::from_secs(40), comments_per_s: 60 }
+        Self {
+            viewers: 12,
+            length: Duration::from_secs(40),
+            comments_per_s: 60,
+            tide: Duration::from_secs(12),
+            holds: [Duration::from_secs(2), Duration::from_secs(10)],
+        }
     }
 }
 
@@ -65,6 +75,8 @@ pub struct Outcome {
     pub deaths: usize,
     /// Steps of the wall clock.
     pub steps: usize,
+    /// Times the room turned hot or cold.
+    pub switches: usize,
 }
 
 pub(crate) struct World {
@@ -86,7 +98,7 @@ pub(crate) struct World {
 /// Runs a world from a seed.
 #[must_use]
 pub fn run(seed: u64, plan: Plan) -> Outcome {
-    let mut world = World::new(seed, plan.viewers);
+    let mut world = World::new(seed, plan);
     let begin = Mono(ARRIVALS_MS) + QUIET;
     let end = begin + plan.length;
     while world.mono < end + DRAIN {
@@ -94,17 +106,17 @@ pub fn run(seed: u64, plan: Plan) -> Outcome {
         world.deliver();
         world.tick();
         if world.mono > begin && world.mono < end {
-            world.live(plan.comments_per_s);
+            world.live(plan);
         }
     }
     world.close()
 }
 
 impl World {
-    fn new(seed: u64, viewers: usize) -> Self {
+    fn new(seed: u64, plan: Plan) -> Self {
         let fact = fact();
         let mut network = Network::new(seed);
-        let viewers = (0..viewers).map(|number| {
+        let viewers = (0..plan.viewers).map(|number| {
             let connect_at = Mono(network.draw(0..ARRIVALS_MS));
             Viewer::new(number, fact.room.clone(), Habit::of(number), connect_at, &mut network)
         });
@@ -114,7 +126,7 @@ impl World {
             origin: BEGINNING,
             business: Business::default(),
             chatserver: Chatserver::new(&fact, Now { mono: Mono(0), wall: BEGINNING }),
-            broadcaster: Broadcaster::new(&fact),
+            broadcaster: Broadcaster::new(&fact, plan.holds),
             link: Link::new(&fact),
             network,
             viewers,
@@ -191,9 +203,10 @@ impl World {
             check.unfinished(what);
         }
         let (sealed, shed, gifts) = (check.sealed(), check.shed(), check.gifts());
+        let switches = check.switches();
         let tiers: Vec<Tier> = (0..self.viewers.len()).map(|it| Habit::of(it).tier).collect();
         let (broken, hash) = check.close(&tiers, &self.broadcaster.store);
-        Outcome { broken, hash, sealed, shed, gifts, breaks, deaths, steps }
+        Outcome { broken, hash, sealed, shed, gifts, breaks, deaths, steps, switches }
     }
 }
 
@@ -225,6 +238,18 @@ mod tests {
                 outcome.sealed > 500 && outcome.gifts > 10 && outcome.breaks > 3,
                 "{outcome:?}"
             );
+        }
+    }
+
+    #[test]
+    fn the_promises_hold_while_the_heat_flaps() {
+        let tide = Duration::from_secs(2);
+        let holds = [Duration::from_millis(500); 2];
+        for seed in 0..16 {
+            let outcome = run(seed, Plan { tide, holds, ..Plan::default() });
+
+            assert_eq!(outcome.broken, [], "seed {seed}");
+            assert!(outcome.switches >= 12, "{outcome:?}");
         }
     }
 
