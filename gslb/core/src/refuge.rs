@@ -50,7 +50,7 @@ pub struct Move {
     pub staying: u32,
     /// Over how many milliseconds.
     pub window_ms: u32,
-    /// Where to, nodes of its region first, and the emptiest of these; at most
+    /// Where to, nodes of its region alone if they have room, and the emptiest first; at most
     /// [`MOVE_ADDRESSES_MAX`](proto::limits::MOVE_ADDRESSES_MAX). Empty: nowhere is room for any.
     pub addresses: Vec<Address>,
     /// Who takes them in.

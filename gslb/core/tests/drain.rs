@@ -33,11 +33,32 @@ fn a_node_that_drains_is_told_once_the_published_addresses_of_its_unit() {
 
     let draining: Vec<_> = planned.iter().filter(|it| it.why == DRAIN).collect();
     let told: Vec<_> = draining.iter().map(|it| (it.node.0, hosts(it))).collect();
-    let both = vec!["link-2", "link-7"];
-    assert_eq!(told, [(1, both.clone()), (4, both)]);
+    assert_eq!(told, [(1, vec!["link-2"]), (4, vec!["link-2"])], "its region has room");
     assert!(draining.iter().all(|it| it.staying == 0));
     let later = moves.plan(&fleet, Mono(600_000));
     assert!(later.iter().all(|it| it.why == Why::Siege), "{later:?}");
+}
+
+#[test]
+fn other_regions_take_in_what_the_own_one_has_no_room_for() {
+    let mut fleet = Fleet::default();
+    hear(&mut fleet, node(2, |it| it.load.handshakes_per_s_max = 10_000));
+    let south = |it: &mut LoadReport| {
+        (it.region, it.load.handshakes_per_s_max) = ("south".to_owned(), 10_000);
+    };
+    hear(&mut fleet, node(7, south));
+    let draining = |sessions, counter| {
+        let load = |it: &mut LoadReport| (it.load.draining, it.load.sessions) = (true, sessions);
+        LoadReport { counter, ..node(1, load) }
+    };
+
+    hear(&mut fleet, draining(990, 1));
+    assert_eq!(hosts(&Moves::default().plan(&fleet, Mono(0))[0]), ["link-2"]);
+
+    hear(&mut fleet, draining(991, 2));
+    let planned = Moves::default().plan(&fleet, Mono(0));
+    assert_eq!(hosts(&planned[0]), ["link-2", "link-7"]);
+    assert_eq!(planned[0].staying, 0);
 }
 
 #[test]

@@ -122,37 +122,20 @@ impl<'a> Refuges<'a> {
         Sent { leaving, sessions, parts }
     }
 
-    /// The refuges that together take most sessions of a node.
+    /// The refuges that together take most sessions of a node: those of its region, if they are
+    /// enough, or else these and others.
     fn choose(&self, leaving: Leaving<'_>) -> Option<Choice<'_>> {
         let report = leaving.report;
         let of_unit = self.0.values().filter(|it| it.report.unit == report.unit);
-        let mut left: Vec<_> = of_unit.filter(|it| it.room() > 0).collect();
-        left.retain(|it| !leaving.offered(it.report).is_empty());
-        left.sort_by_key(|it| {
+        let mut all: Vec<_> = of_unit.filter(|it| it.room() > 0).collect();
+        all.retain(|it| !leaving.offered(it.report).is_empty());
+        all.sort_by_key(|it| {
             (it.report.region != report.region, Reverse(it.room()), it.report.node)
         });
-        let mut told = 0;
-        let fitting = left.iter().take_while(|it| {
-            told += leaving.offered(it.report).len();
-            told <= MOVE_ADDRESSES_MAX
-        });
-        let fitting = fitting.count();
-        left.truncate(fitting);
-        let wanted = u64::from(report.load.sessions);
-        let mut best: Option<Choice<'_>> = None;
-        // Without the smallest the others get more each, if they are enough.
-        while !left.is_empty() {
-            let choice = Choice::new(leaving, left.clone());
-            let (least, bound) = choice.smallest()?;
-            if bound > 0 && best.as_ref().is_none_or(|it| bound > it.bound()) {
-                best = Some(choice);
-            }
-            if wanted <= bound {
-                break;
-            }
-            left.remove(least);
-        }
-        best
+        let near = all.iter().filter(|it| it.report.region == report.region);
+        let near = best(leaving, near.copied().collect());
+        let is_enough = |it: &Choice<'_>| it.bound() >= report.load.sessions.into();
+        near.filter(is_enough).or_else(|| best(leaving, all))
     }
 
     /// What a node is told: its window is as long as the refuges need for all that is sent there.
@@ -178,6 +161,33 @@ impl<'a> Refuges<'a> {
         let parts = parts.into_iter().map(|(it, sessions)| Part::new(it, sessions, window_ms));
         (order, parts.collect())
     }
+}
+
+/// Those of `left`, in this order, that together take most sessions of a node, as far as their
+/// addresses can be told.
+fn best<'a>(leaving: Leaving<'_>, mut left: Vec<&'a Refuge<'a>>) -> Option<Choice<'a>> {
+    let mut told = 0;
+    let fitting = left.iter().take_while(|it| {
+        told += leaving.offered(it.report).len();
+        told <= MOVE_ADDRESSES_MAX
+    });
+    let fitting = fitting.count();
+    left.truncate(fitting);
+    let wanted = u64::from(leaving.report.load.sessions);
+    let mut best: Option<Choice<'_>> = None;
+    // Without the smallest the others get more each, if they are enough.
+    while !left.is_empty() {
+        let choice = Choice::new(leaving, left.clone());
+        let (least, bound) = choice.smallest()?;
+        if bound > 0 && best.as_ref().is_none_or(|it| bound > it.bound()) {
+            best = Some(choice);
+        }
+        if wanted <= bound {
+            break;
+        }
+        left.remove(least);
+    }
+    best
 }
 
 impl Refuge<'_> {
