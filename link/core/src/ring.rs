@@ -297,7 +297,11 @@ impl Ring {
         let missed = |it: &&Block| {
             it.audience == Audience::Promoted && (it.gen_no, it.slot) >= (gen_no, slot)
         };
-        let copies: Vec<_> = self.blocks.iter().filter(missed).cloned().collect();
+        // Of what fell off the ring, what must not be missed is still here.
+        let oldest = self.oldest();
+        let gone = self.kept.iter().filter(missed).filter(|it| it.position < oldest);
+        let gone = gone.map(|it| Block { plain: 0, ..it.clone() });
+        let copies: Vec<_> = gone.chain(self.blocks.iter().filter(missed).cloned()).collect();
         for copy in copies {
             let again = Block {
                 position: self.next,

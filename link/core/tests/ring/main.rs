@@ -162,6 +162,30 @@ fn a_switch_back_announced_late_loses_nothing() {
 }
 
 #[test]
+fn a_switch_back_brings_the_gifts_that_fell_off_the_ring() {
+    let mut ring = ring(Limits { bytes_max: 1500, ..LIMITS });
+    let mut auto = Reader::new(&ring, Reading::Auto);
+    ring.switch(switch(Heat::Hot, 0), Mono(0));
+    let gift = |slot, seqs| {
+        let mut flush = comments(slot, seqs);
+        flush.items[0].item.lane = Lane::HighGift;
+        flush
+    };
+    ring.flush(gift(7, 1..=1), Mono(0));
+    ring.flush(gift(8, 2..=3), Mono(0));
+    for seq in 4..=40 {
+        ring.flush(comments(8, seq..=seq), Mono(0));
+    }
+    ring.flush(gift(8, 41..=42), Mono(0));
+
+    ring.switch(switch(Heat::Cold, 8), Mono(0));
+
+    let read = auto.read(&ring);
+    let gifts = read.iter().filter(|it| ["1", "2", "2 3", "41", "41 42"].contains(&it.as_str()));
+    assert_eq!(gifts.collect::<Vec<_>>(), ["2", "41 42"], "{read:?}");
+}
+
+#[test]
 fn the_same_switch_twice_is_told_once() {
     let mut ring = ring(LIMITS);
 

@@ -198,12 +198,15 @@ impl Timeline {
         (self.before, self.now, self.turned) = (self.now, heat, (gen_no, slot));
         let mut back = Given::default();
         if heat == Heat::Cold {
-            let late = self.blocks[self.cut..].iter();
-            for block in
-                late.filter(|it| it.has_come && it.is_hot && (it.gen_no, it.slot) >= (gen_no, slot))
-            {
-                back.whats.extend(block.whats());
-                back.bytes += block.bytes;
+            let is_late =
+                |it: &Block| it.has_come && it.is_hot && (it.gen_no, it.slot) >= (gen_no, slot);
+            for (number, block) in self.blocks.iter().enumerate().filter(|it| is_late(it.1)) {
+                // Of what was given up, what must not be missed is still there.
+                let is_whole = number >= self.cut;
+                let is_there =
+                    |it: &What| is_whole || matches!(it, What::Item { is_protected: true, .. });
+                back.whats.extend(block.whats().into_iter().filter(is_there));
+                back.bytes += if is_whole { block.bytes } else { block.kept_bytes };
                 back.kept_bytes += block.kept_bytes;
             }
         }
