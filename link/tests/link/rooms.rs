@@ -8,7 +8,7 @@ use bus::{At, Bus};
 use proto::close::CloseCode;
 use proto::control::{Fact, RoomFact, RoomSettings};
 use proto::envelope::{LinkGauges, RoomEvent, RoomGauge};
-use proto::frame::{Control, Downlink, JoinOutcome, Path};
+use proto::frame::{Control, Downlink, Join, JoinOutcome, Path, Uplink};
 use proto::heat::Heat;
 use proto::id::{Gen, Seq, SlotNo, ViewerId};
 use proto::time::Wall;
@@ -101,6 +101,30 @@ async fn a_banned_viewer_is_out_until_the_ban_ends() {
     let mut again = world.connect("tcp").await;
     let ok = again.login(&world.token("tcp", "alice", "r"), "r").await.ok();
     assert!(matches!(ok.rooms[0].outcome, JoinOutcome::Refused { code: CloseCode::Banned, .. }));
+}
+
+#[tokio::test]
+async fn who_joins_its_room_again_is_told_so_and_misses_nothing_that_waits() {
+    let world = World::new().await;
+    let mut client = world.enter("tcp", "alice", "r").await;
+    let rounds = 20;
+
+    for round in 0..rounds {
+        let (first, last) = (round * 2 + 1, round * 2 + 2);
+        world.happen("r", vec![flush(round, first..=first), flush(round, last..=last)]).await;
+        let (path, resume) = (Path::Auto, None);
+        client.send(Uplink::Join(Join { room: room("r"), path, resume })).await;
+    }
+
+    let (mut seqs, mut answers) = (Vec::new(), 0);
+    while seqs.len() < 40 || answers < rounds {
+        match client.receive().await {
+            Downlink::Batch(batch) => seqs.extend(batch.items.iter().map(|it| it.seq.0)),
+            Downlink::Joined(it) if matches!(it.outcome, JoinOutcome::In { .. }) => answers += 1,
+            other => panic!("unexpected {other:?}"),
+        }
+    }
+    assert_eq!(seqs, (1..=40).collect::<Vec<_>>());
 }
 
 #[tokio::test]
