@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod besieged;
+mod crowd;
+mod draining;
 mod process;
 mod site;
 mod stopped;

@@ -26,10 +26,21 @@ use tokio_util::sync::CancellationToken;
 
 /// The node that tests add.
 pub(crate) const NODE: NodeId = NodeId(50);
+/// A second one.
+pub(crate) const OTHER_NODE: NodeId = NodeId(51);
 /// Any wait for something that will happen.
-const DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 /// How long the system lets a silent node live: a busy machine starves everybody alike.
 pub(crate) const LEASE: Duration = Duration::from_secs(3);
+
+/// A link that a test added.
+pub(crate) struct Added {
+    pub(crate) addresses: Vec<Address>,
+    pub(crate) reserve: Vec<Address>,
+    pub(crate) meter: Meter,
+    /// Drains it.
+    pub(crate) drain: CancellationToken,
+}
 
 /// Everything that runs.
 pub(crate) struct Site {
@@ -41,6 +52,7 @@ pub(crate) struct Site {
     data: TempDir,
     trust: Trust,
     identity: Identity,
+    pub(crate) business: Business,
     http: reqwest::Client,
     shutdown: CancellationToken,
     tasks: Tasks,
@@ -53,13 +65,14 @@ impl Site {
         let mut config = Config::demo(data.path());
         config.gslb.rate.enabled = false;
         config.gslb.lease_ms = 3_000;
-        config.node.push(NodeSecret {
-            node: NODE,
+        let unit = config.link.unit;
+        config.node.extend([NODE, OTHER_NODE].map(|node| NodeSecret {
+            node,
             role: NodeRole::Link,
-            secret: Secret::new(secret(NODE)),
-            unit: config.link.unit,
+            secret: Secret::new(secret(node)),
+            unit,
             hosts: vec!["127.0.0.1".to_owned()],
-        });
+        }));
         change(&mut config);
         let stack = Box::pin(Stack::bind(config, clock.clone(), 7)).await.unwrap();
         let (addrs, trust) = (stack.addrs().clone(), stack.trust().clone());
@@ -86,6 +99,7 @@ impl Site {
             data,
             trust,
             identity,
+            business,
             http,
             shutdown,
             tasks,
@@ -94,16 +108,17 @@ impl Site {
         site
     }
 
-    /// Another link of the unit, in this process; its reserve.
-    pub(crate) async fn add_link(&mut self, mut config: link::Config) -> Vec<Address> {
-        config.secret = Secret::new(secret(NODE));
-        config.data = self.data.path().join("another");
+    /// Another link of the unit, in this process.
+    pub(crate) async fn add_link(&mut self, mut config: link::Config) -> Added {
+        config.secret = Secret::new(secret(config.node));
+        config.data = self.data.path().join(format!("link-{}", config.node));
         config.auth_url.clone_from(&self.addrs.auth);
         config.collectors = vec![self.collector.to_string()];
         config.control_ms_max = 10_000;
+        let meter = Meter::new();
         let parts = link::Parts {
             clock: self.clock.clone(),
-            meter: Meter::new(),
+            meter: meter.clone(),
             health: Health::default(),
             seed: 9,
             global_bus: Arc::clone(&self.shared.bus),
@@ -115,9 +130,10 @@ impl Site {
             national: None,
         };
         let service = link::Service::bind(config, parts).await.unwrap();
-        let reserve = service.reserve();
-        self.tasks.spawn("another link", service.run(self.shutdown.clone()));
-        reserve
+        let (addresses, reserve) = (service.addrs(), service.reserve());
+        let drain = self.shutdown.child_token();
+        self.tasks.spawn("another link", service.run(drain.clone()));
+        Added { addresses, reserve, meter, drain }
     }
 
     /// The addresses of one answer, for a viewer over plain TCP.
