@@ -38,11 +38,26 @@ pub fn on_signal(tasks: &mut Tasks) -> io::Result<CancellationToken> {
     Ok(token)
 }
 
+/// The same for a process that has a supervisor, which ends it when it takes too long: signals after
+/// the first say nothing new, because a service manager may tell both, and SIGHUP is not for it.
+///
+/// # Errors
+/// When the signals cannot be registered.
+pub fn on_first_signal(tasks: &mut Tasks) -> io::Result<CancellationToken> {
+    let interrupt = signal(SignalKind::interrupt())?;
+    let terminate = signal(SignalKind::terminate())?;
+    // Once it was listened to, it never again ends the process.
+    drop(signal(SignalKind::hangup())?);
+    let token = CancellationToken::new();
+    tasks.spawn("signals", listen(interrupt, terminate, token.clone(), || {}));
+    Ok(token)
+}
+
 async fn listen(
     mut interrupt: Signal,
     mut terminate: Signal,
     token: CancellationToken,
-    at_once: impl Fn() + Send,
+    again: impl Fn() + Send,
 ) -> anyhow::Result<()> {
     loop {
         tokio::select! {
@@ -50,10 +65,11 @@ async fn listen(
             _ = terminate.recv() => {}
         }
         if token.is_cancelled() {
-            at_once();
+            again();
+        } else {
+            tracing::info!("shutting down");
+            token.cancel();
         }
-        tracing::info!("shutting down; a second signal ends at once");
-        token.cancel();
     }
 }
 
@@ -102,6 +118,23 @@ mod tests {
         send("-INT");
 
         ended.notified().await;
+    }
+
+    #[tokio::test]
+    async fn a_supervised_process_is_ended_by_no_signal() {
+        let mut tasks = Tasks::default();
+        let token = on_first_signal(&mut tasks).unwrap();
+
+        send("-HUP");
+        send("-TERM");
+        token.cancelled().await;
+        send("-TERM");
+        send("-INT");
+
+        // Signals are heard in turn: the one that is sent last is heard after those.
+        let mut last = signal(SignalKind::user_defined1()).unwrap();
+        send("-USR1");
+        last.recv().await;
     }
 
     #[tokio::test]

@@ -41,7 +41,7 @@ pub async fn run() -> anyhow::Result<()> {
     check_descriptors(&config.link, kit::process::raise_descriptors()?)?;
 
     let mut signals = Tasks::default();
-    let stop = kit::shutdown::on_signal(&mut signals)?;
+    let stop = kit::shutdown::on_first_signal(&mut signals)?;
     let mut carrying = Tasks::default();
     let (ports, carried) = connect(stream);
     let orphaned = stop.clone();
