@@ -64,6 +64,7 @@ pub struct Config {
     /// Least time between two load reports, in milliseconds.
     pub report_ms_min: u32,
     /// Most time between two load reports, in milliseconds; gslb drops a node after some of them.
+    /// At most 500 with workers, the last word of each of which counts for a second.
     pub report_ms_max: u32,
     /// The auth service, `https://host:port`.
     pub auth_url: String,

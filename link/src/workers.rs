@@ -14,9 +14,11 @@ use std::net::SocketAddr;
 use anyhow::{Context, ensure};
 use proto::address::Transport;
 use proto::id::NodeId;
-use proto::limits::ADDRESSES_MAX;
+use proto::limits::{ADDRESSES_MAX, REPORT_BYTES_MAX};
 
+use crate::config::ms;
 use crate::{Config, ListenerConfig};
+use gather::SILENCE_MAX;
 
 pub use relay::Relay;
 
@@ -80,6 +82,9 @@ impl Config {
             self.listeners.len(),
             self.workers
         );
+        if self.workers > 0 {
+            self.check_reports()?;
+        }
         let mut taken = BTreeSet::new();
         for no in 0..self.workers {
             for ListenerConfig { listen, transport, .. } in self.of_worker(no)?.listeners {
@@ -87,6 +92,33 @@ impl Config {
                 ensure!(is_free, "worker {no} would listen on {listen}, where another one does");
             }
         }
+        Ok(())
+    }
+
+    /// Refuses reports that could not be told, or not in time.
+    fn check_reports(&self) -> anyhow::Result<()> {
+        ensure!(
+            ms(self.report_ms_max) * 2 <= SILENCE_MAX,
+            "report_ms_max is {}: a worker that says nothing for {SILENCE_MAX:?} counts as gone, so \
+             set half of that at most",
+            self.report_ms_max
+        );
+        for ListenerConfig { listen, port, reserve, .. } in &self.listeners {
+            ensure!(
+                !reserve || (listen.port(), *port) == (0, 0) || self.workers == 1,
+                "reserve listener {listen}: ports of workers follow from each other, and whoever is \
+                 told one could guess the rest: set its port to 0, so that each takes any"
+            );
+        }
+        let bytes = relay::longest_report(self).encode().len();
+        ensure!(
+            bytes <= REPORT_BYTES_MAX,
+            "a load report of {} listeners of {} workers takes {bytes} bytes, and there is room for \
+             {REPORT_BYTES_MAX}: set fewer workers or listeners, or shorter names of region, hosts \
+             and machine rooms",
+            self.listeners.len(),
+            self.workers
+        );
         Ok(())
     }
 }
@@ -164,5 +196,34 @@ mod tests {
         assert!(refused(&config).contains("finds no port"));
         config.node = NodeId(1 << WORKER_SHIFT);
         assert!(refused(&config).contains("node is over"));
+    }
+
+    #[test]
+    fn reports_that_could_not_be_told_are_refused() {
+        let refused = |it: &Config| it.check().unwrap_err().to_string();
+        let mut config = config(8);
+        for listener in &mut config.listeners {
+            listener.host = "a-name-of-forty-bytes.of-a-link.of-ours.example".to_owned();
+            listener.machine_room = "the third floor of the second house".to_owned();
+        }
+
+        assert!(refused(&config).contains("set fewer workers"), "{}", refused(&config));
+        config.workers = 2;
+        config.check().unwrap();
+
+        config.report_ms_max = 501;
+        assert!(refused(&config).contains("report_ms_max"));
+        config.workers = 0;
+        config.check().unwrap();
+    }
+
+    #[test]
+    fn reserve_ports_that_could_be_guessed_are_refused() {
+        let mut config = config(2);
+        config.listeners[1].reserve = true;
+
+        assert!(config.check().unwrap_err().to_string().contains("set its port to 0"));
+        config.listeners[1].listen.set_port(0);
+        config.check().unwrap();
     }
 }

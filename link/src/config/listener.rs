@@ -27,7 +27,8 @@ pub struct ListenerConfig {
     #[serde(default)]
     pub machine_room: String,
     /// Whether nobody is told of it but viewers of other nodes of the unit that are attacked: they
-    /// move here. Its port must not be one that can be guessed from the others.
+    /// move here. Its port must not be one that can be guessed from the others; with more than one
+    /// worker it is 0.
     #[serde(default)]
     pub reserve: bool,
     /// Whether logins must be bound to the TLS connection, so that nobody between can use them:

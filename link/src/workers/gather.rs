@@ -9,6 +9,10 @@ use proto::time::{Mono, Wall};
 /// A worker that says nothing for so long is left out: it hangs, or its end is not known yet.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(1);
 
+/// A full worker takes viewers again when it has less than so many percent of its sessions: one whose
+/// viewers come and go would be named and left out with each report.
+const ROOM_PERCENT: u64 = 98;
+
 /// The last word of each worker.
 #[derive(Debug)]
 pub(super) struct Gather {
@@ -19,6 +23,8 @@ pub(super) struct Gather {
 struct Word {
     at: Mono,
     report: LoadReport,
+    /// It had no place lately, and has few.
+    is_full: bool,
 }
 
 /// What a report changes.
@@ -57,23 +63,20 @@ impl Gather {
         now: Mono,
     ) -> Result<News, Replayed> {
         let stamp = |it: &LoadReport| (it.start, it.counter);
-        let Some(before) = self.words[no].replace(Word { at: now, report }) else {
-            return Ok(News::Urgent);
-        };
-        let word = self.words[no].as_mut().expect("it was put there just now");
-        if stamp(&word.report) <= stamp(&before.report) {
-            *word = before;
+        let before = self.words[no].as_ref();
+        if before.is_some_and(|it| stamp(&report) <= stamp(&it.report)) {
             return Err(Replayed);
         }
-        let (old, new) = (&before.report, &word.report);
-        let takes = |it: &Load| (it.draining, it.besieged, it.sessions < it.sessions_max);
-        Ok(if takes(&old.load) != takes(&new.load) {
-            News::Urgent
-        } else if old.load != new.load || stated(old) != stated(new) {
-            News::Some
-        } else {
-            News::None
-        })
+        let was_full = before.is_some_and(|it| it.is_full);
+        let word = Word { at: now, is_full: is_full(&report.load, was_full), report };
+        let news = before.map_or(News::Urgent, |it| news(it, &word));
+        self.words[no] = Some(word);
+        Ok(news)
+    }
+
+    /// When a worker was heard last, if it was.
+    pub(super) fn heard_at(&self, no: usize) -> Option<Mono> {
+        self.words[no].as_ref().map(|it| it.at)
     }
 
     /// Forgets a worker that has ended.
@@ -87,20 +90,38 @@ impl Gather {
     /// sessions with it; what is attacked is the machine.
     pub(super) fn gathered(&self, now: Mono) -> Option<Gathered> {
         let heard = self.words.iter().flatten().filter(|it| now.since(it.at) <= SILENCE_MAX);
-        let heard: Vec<&LoadReport> = heard.map(|it| &it.report).collect();
-        let draining = heard.iter().all(|it| it.load.draining);
-        let staying = |it: &&&LoadReport| draining || !it.load.draining;
-        let has_room = |it: &LoadReport| it.load.sessions < it.load.sessions_max;
-        let is_full = !heard.iter().filter(staying).any(|it| has_room(it));
-        let open = || heard.iter().filter(staying).filter(move |it| is_full || has_room(it));
-        let load = heard.iter().filter(staying).map(|it| it.load).reduce(sum)?;
-        let besieged = heard.iter().any(|it| it.load.besieged);
+        let heard: Vec<&Word> = heard.collect();
+        let draining = heard.iter().all(|it| it.report.load.draining);
+        let staying = heard.iter().filter(|it| draining || !it.report.load.draining);
+        let staying: Vec<&Word> = staying.copied().collect();
+        let is_full = staying.iter().all(|it| it.is_full);
+        let open = || staying.iter().filter(|it| is_full || !it.is_full).map(|it| &it.report);
+        let load = staying.iter().map(|it| it.report.load).reduce(sum)?;
+        let besieged = heard.iter().any(|it| it.report.load.besieged);
         Some(Gathered {
             addresses: open().flat_map(|it| it.addresses.clone()).collect(),
             reserve: open().flat_map(|it| it.reserve.clone()).collect(),
             load: Load { besieged, ..load },
         })
     }
+}
+
+/// What a worker's word changes.
+fn news(old: &Word, new: &Word) -> News {
+    let (was, is) = (&old.report, &new.report);
+    let takes = |it: &Word| (it.report.load.draining, it.report.load.besieged, it.is_full);
+    if takes(old) != takes(new) {
+        News::Urgent
+    } else if was.load != is.load || stated(was) != stated(is) {
+        News::Some
+    } else {
+        News::None
+    }
+}
+
+fn is_full(load: &Load, was_full: bool) -> bool {
+    let (sessions, max) = (u64::from(load.sessions), u64::from(load.sessions_max));
+    sessions >= max || was_full && sessions * 100 >= max * ROOM_PERCENT
 }
 
 fn stated(report: &LoadReport) -> (&[Address], &[Address], Wall) {
@@ -180,6 +201,22 @@ mod tests {
     fn a_worker_that_is_full_is_not_named_while_another_has_room() {
         assert_eq!(ports(&gather(&[load(10), load(9)])), [2]);
         assert_eq!(ports(&gather(&[load(10), load(10)])), [1, 2]);
+    }
+
+    #[test]
+    fn a_full_worker_is_named_again_when_it_has_room_for_some() {
+        let load = |sessions| Load { sessions, sessions_max: 100, ..Load::default() };
+        let mut gather = gather(&[load(100), load(50)]);
+        let mut hear = |counter, sessions| {
+            let news = gather.hear(0, report(1, counter, load(sessions)), Mono(0)).unwrap();
+            (news, ports(&gather))
+        };
+
+        assert_eq!(hear(2, 99), (News::Some, vec![2]));
+        assert_eq!(hear(3, 98), (News::Some, vec![2]));
+        assert_eq!(hear(4, 97), (News::Urgent, vec![1, 2]));
+        assert_eq!(hear(5, 99), (News::Some, vec![1, 2]));
+        assert_eq!(hear(6, 100), (News::Urgent, vec![2]));
     }
 
     #[test]

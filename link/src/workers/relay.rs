@@ -10,10 +10,11 @@ use kit::clock::Clock;
 use kit::meter::{Meter, list};
 use parking_lot::Mutex;
 use prometheus::IntCounter;
-use proto::id::NodeId;
+use proto::address::Address;
+use proto::id::{NodeId, UnitId};
 use proto::limits::REPORT_BYTES_MAX;
-use proto::load::{LoadReport, ReportView};
-use proto::time::Wall;
+use proto::load::{Load, LoadReport, ReportView};
+use proto::time::{Mono, Wall};
 use tokio::net::UdpSocket;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -69,6 +70,11 @@ impl Relay {
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
         self.socket.local_addr().expect("a bound socket has an address")
+    }
+
+    /// When a worker was heard last, if it was since it was forgotten.
+    pub fn heard_at(&self, no: u8) -> Option<Mono> {
+        self.gather.lock().heard_at(no.into())
     }
 
     /// Leaves a worker out that has ended, until it reports again.
@@ -144,19 +150,43 @@ impl Relay {
     }
 
     fn datagram(&self, counter: u64, gathered: Gathered) -> Vec<u8> {
-        let Gathered { addresses, reserve, load } = gathered;
-        let report = LoadReport {
-            node: self.config.node,
-            unit: self.config.unit,
-            region: self.config.region.clone(),
-            counter,
-            start: self.start,
-            addresses,
-            reserve,
-            load,
-        };
+        let report = report(&self.config, (self.start, counter), gathered);
         seal(self.config.secret.expose().as_bytes(), &report)
     }
+}
+
+/// What the node says in the life and with the counter that `stamp` says.
+fn report(config: &Config, stamp: (Wall, u64), gathered: Gathered) -> LoadReport {
+    let Gathered { addresses, reserve, load } = gathered;
+    LoadReport {
+        node: config.node,
+        unit: config.unit,
+        region: config.region.clone(),
+        counter: stamp.1,
+        start: stamp.0,
+        addresses,
+        reserve,
+        load,
+    }
+}
+
+/// The longest report that a node of this configuration can make. FlatBuffers leave out what is 0.
+pub(super) fn longest_report(config: &Config) -> LoadReport {
+    let addresses = |reserve: bool| {
+        let listeners = config.listeners.iter().filter(move |it| it.reserve == reserve);
+        let one = listeners.map(|it| Address {
+            host: it.host.clone(),
+            port: u16::MAX,
+            transport: it.transport,
+            carrier: it.carrier,
+            machine_room: it.machine_room.clone(),
+        });
+        (0..config.workers).flat_map(|_| one.clone()).collect()
+    };
+    let load = Load { handshakes_per_s_max: u32::MAX, ..Load::default() };
+    let gathered = Gathered { addresses: addresses(false), reserve: addresses(true), load };
+    let config = Config { node: NodeId(u32::MAX), unit: UnitId(u16::MAX), ..config.clone() };
+    report(&config, (Wall(u64::MAX), u64::MAX), gathered)
 }
 
 #[cfg(test)]
@@ -165,8 +195,7 @@ mod tests {
 
     use auth_core::secret::Secret;
     use kit::task::Tasks;
-    use proto::address::{Address, Carrier, Transport};
-    use proto::load::Load;
+    use proto::address::{Carrier, Transport};
 
     use super::*;
 
@@ -188,7 +217,7 @@ mod tests {
         tasks.spawn("relay", async move { running.run(CancellationToken::new()).await });
         let worker = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let say = |no: u8, secret: &'static str| {
-            let datagram = seal(secret.as_bytes(), &report(&config, no));
+            let datagram = seal(secret.as_bytes(), &of_worker(&config, no));
             let (worker, to) = (&worker, relay.addr());
             async move { worker.send_to(&datagram, to).await.unwrap() }
         };
@@ -206,7 +235,7 @@ mod tests {
         assert_eq!(relay.refused.get(), 1);
     }
 
-    fn report(config: &Config, no: u8) -> LoadReport {
+    fn of_worker(config: &Config, no: u8) -> LoadReport {
         let address = Address {
             host: "127.0.0.1".to_owned(),
             port: u16::from(no) + 1,
