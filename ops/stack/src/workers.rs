@@ -3,13 +3,15 @@
 //! The supervisor is the process with everything else. It starts each worker with one end of a
 //! pair of sockets as standard input, over which the worker uses its buses and its quota; it takes
 //! the workers' load reports and sends one; it starts again whoever ends untold, after a pause; and
-//! on SIGHUP it ends one after the other by SIGTERM, each once the one before is ready again.
+//! on SIGHUP it ends one after the other by SIGTERM, each once the one before is ready again. Where
+//! it has a terminal, SIGHUP means that this was closed, and all drain.
 //! When the supervisor ends in whatever way, the pairs do, and the workers drain.
 
 mod crew;
 mod process;
 mod worker;
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -21,6 +23,7 @@ use kit::meter::Meter;
 use kit::task::Tasks;
 use link::workers::Relay;
 use proto::address::Address;
+use rustix::process::{Signal, getpid, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -98,7 +101,12 @@ impl Workers {
         last.spawn("rolling", async move {
             loop {
                 tokio::select! {
-                    _ = hangup.recv() => crew.roll(&shutdown).await,
+                    _ = hangup.recv() => match std::io::stdin().is_terminal() {
+                        // The terminal is closed: that ends the process as it would without workers,
+                        // but lets them drain.
+                        true => kill_process(getpid(), Signal::TERM)?,
+                        false => crew.roll(&shutdown).await,
+                    },
                     () = shutdown.cancelled() => return Ok(()),
                 }
             }

@@ -20,6 +20,11 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_
 const STEADY: Duration = Duration::from_secs(60);
 /// A worker that was told to end is killed after so much more than it drains for.
 const END_MAX: Duration = Duration::from_secs(8);
+/// Between two looks whether a worker was heard.
+const LOOK: Duration = Duration::from_secs(1);
+/// A worker that the relay has heard nothing of for so many looks hangs, and is killed. Looks are
+/// counted, and not the time, so that none is blamed when this process hangs.
+const SILENT_LOOKS_MAX: u32 = 10;
 /// A worker that was rolled is ready again within so much more than it drains for.
 const READY_MAX: Duration = Duration::from_secs(60);
 
@@ -86,7 +91,7 @@ impl Crew {
                     return Ok(());
                 }
                 self.count(no, end);
-                if end.was_told || clock.mono().since(start) > STEADY {
+                if end.why == Why::Told || clock.mono().since(start) > STEADY {
                     pause = PAUSE.0;
                 }
             }
@@ -95,7 +100,11 @@ impl Crew {
                 () = shutdown.cancelled() => return Ok(()),
             }
             let orders = &self.orders[usize::from(no)];
-            match Process::start(&self.parts.program, orders, &self.parts.ports).await {
+            let started = tokio::select! {
+                it = Process::start(&self.parts.program, orders, &self.parts.ports) => it,
+                () = shutdown.cancelled() => return Ok(()),
+            };
+            match started {
                 Ok(started) => {
                     self.change(no, |it| it.life += 1);
                     process = Some(started);
@@ -109,27 +118,45 @@ impl Crew {
     async fn attend(&self, no: u8, mut process: Process, shutdown: &CancellationToken) -> End {
         let clock = &self.parts.clock;
         let end_max = END_MAX + self.drain();
-        let mut told = None;
+        let (mut heard_at, mut silent_looks) = (None, 0);
+        let mut why = Why::Failed;
+        let mut due = clock.mono() + LOOK;
         loop {
             tokio::select! {
                 event = process.next() => match event {
                     Event::Ready(ready) => self.become_ready(no, ready),
-                    Event::Ended(status) => return End { was_told: told.is_some(), status },
+                    Event::Ended(status) => return End { why, status },
                 },
-                () = shutdown.cancelled(), if told.is_none() => {
-                    told = Some(clock.mono() + end_max);
+                () = self.told(no, shutdown), if why != Why::Told => {
+                    (why, due) = (Why::Told, clock.mono() + end_max);
                     process.tell_end();
                 }
-                () = self.seats[usize::from(no)].roll.notified(), if told.is_none() => {
-                    told = Some(clock.mono() + end_max);
-                    process.tell_end();
-                }
-                () = clock.sleep_until(told.unwrap_or_default()), if told.is_some() => {
-                    tracing::error!(no, "a worker does not end, and is killed");
-                    told = Some(clock.mono() + end_max);
-                    process.kill();
-                }
+                () = clock.sleep_until(due) => match why {
+                    Why::Failed => {
+                        due = clock.mono() + LOOK;
+                        let before = std::mem::replace(&mut heard_at, self.relay.heard_at(no));
+                        silent_looks = if before == heard_at { silent_looks + 1 } else { 0 };
+                        if silent_looks >= SILENT_LOOKS_MAX {
+                            tracing::error!(no, "a worker hangs, and is killed");
+                            why = Why::Hung;
+                            process.kill();
+                        }
+                    }
+                    Why::Hung | Why::Told => {
+                        tracing::error!(no, "a worker does not end, and is killed");
+                        due = clock.mono() + end_max;
+                        process.kill();
+                    }
+                },
             }
+        }
+    }
+
+    /// Waits until a worker is to end.
+    async fn told(&self, no: u8, shutdown: &CancellationToken) {
+        tokio::select! {
+            () = shutdown.cancelled() => {}
+            () = self.seats[usize::from(no)].roll.notified() => {}
         }
     }
 
@@ -169,9 +196,8 @@ impl Crew {
     }
 
     fn count(&self, no: u8, end: End) {
-        let why = if end.was_told { "told" } else { "failed" };
-        self.parts.meter.counter(list::LINK_WORKER_ENDS_TOTAL, &[why]).inc();
-        if !end.was_told {
+        self.parts.meter.counter(list::LINK_WORKER_ENDS_TOTAL, &[end.why.name()]).inc();
+        if end.why != Why::Told {
             tracing::error!(no, status = %end.status, "a worker ended, and is started again");
         }
     }
@@ -180,7 +206,7 @@ impl Crew {
         self.change(no, |it| it.ready = ready);
     }
 
-    /// All are ready, or the process is not.
+    /// The process is ready while one is: what else it has must not be taken away with a worker.
     fn change(&self, no: u8, how: impl FnOnce(&mut State)) {
         let mut states = self.states.lock();
         how(&mut states[usize::from(no)]);
@@ -190,6 +216,7 @@ impl Crew {
             states.iter().enumerate().find_map(|(no, it)| Some((no, it.ready.as_ref().err()?)));
         match failing {
             None => self.part.ok(),
+            Some((no, why)) if ready > 0 => self.part.warn(format!("worker {no}: {why}")),
             Some((no, why)) => self.part.fail(format!("worker {no}: {why}")),
         }
         drop(states);
@@ -200,6 +227,28 @@ impl Crew {
 /// How a worker ended.
 #[derive(Clone, Copy, Debug)]
 struct End {
-    was_told: bool,
+    why: Why,
     status: ExitStatus,
+}
+
+/// Why a worker ends.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Why {
+    /// By itself: nobody told it.
+    Failed,
+    /// Nothing was heard of it for too long.
+    Hung,
+    /// It was told to.
+    Told,
+}
+
+impl Why {
+    /// The word in metrics.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Hung => "hung",
+            Self::Told => "told",
+        }
+    }
 }
