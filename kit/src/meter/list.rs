@@ -70,8 +70,8 @@ metrics! {
     LINK_OWED_JOINS_TOTAL = Counter "link_owed_joins_total" [] "Joins let in that the room's bucket did not have; the node lets so many fewer in afterwards.";
     LINK_TLS_FAULTS_TOTAL = Counter "link_tls_faults_total" ["fault"] "Lean TLS sessions that ended for what came over them: cut without a goodbye, alert of the client, or what was refused: seal, length, message, form, value, quiet, changes.";
     LINK_DRAINED_SESSIONS_TOTAL = Counter "link_drained_sessions_total" ["to"] "Sessions sent away because the node drained: to addresses, which a gslb named; or to enter.";
-    LINK_WORKERS = Gauge "link_workers" [] "Worker processes of a link that are ready.";
-    LINK_WORKER_ENDS_TOTAL = Counter "link_worker_ends_total" ["why"] "Worker processes that ended: told, for a rolling restart; failed; hung, and killed. The last two are started again.";
+    STACK_WORKERS = Gauge "stack_workers" [] "Worker processes of a link that are ready.";
+    STACK_WORKER_ENDS_TOTAL = Counter "stack_worker_ends_total" ["why"] "Worker processes that ended: told, for a rolling restart; failed; hung, and killed. The last two are started again.";
     LINK_WORKER_REPORTS_TOTAL = Counter "link_worker_reports_total" ["outcome"] "Load reports of workers: heard; refused, since they are no newer ones of a worker of this node.";
 
     GSLB_ANSWERS_TOTAL = Counter "gslb_answers_total" ["outcome"] "Answers: assigned, renewed; or read-only because the fleet is full, none_live, no_transport.";

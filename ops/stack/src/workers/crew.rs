@@ -18,14 +18,14 @@ use super::process::{Event, Orders, Process};
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 /// A worker that lived for so long begins with the first pause again.
 const STEADY: Duration = Duration::from_secs(60);
-/// A worker that was told to end is killed after so much more than it drains for.
-const END_MAX: Duration = Duration::from_secs(8);
+/// A worker that was told to end is killed after so much more than it may take.
+const END_SPARE: Duration = Duration::from_secs(1);
 /// Between two looks whether a worker was heard.
 const LOOK: Duration = Duration::from_secs(1);
 /// A worker that the relay has heard nothing of for so many looks hangs, and is killed. Looks are
 /// counted, and not the time, so that none is blamed when this process hangs.
 const SILENT_LOOKS_MAX: u32 = 10;
-/// A worker that was rolled is ready again within so much more than it drains for.
+/// A worker that was rolled is ready again within so much more than its end may take.
 const READY_MAX: Duration = Duration::from_secs(60);
 
 /// What those that keep the workers share.
@@ -63,7 +63,7 @@ impl Crew {
         Self {
             states: Mutex::new(vec![state; orders.len()]),
             part: parts.health.part("link workers"),
-            ready: parts.meter.gauge(list::LINK_WORKERS, &[]),
+            ready: parts.meter.gauge(list::STACK_WORKERS, &[]),
             changes: watch::Sender::default(),
             relay,
             orders,
@@ -117,7 +117,7 @@ impl Crew {
     /// Watches a worker until it ends; tells it to when it must.
     async fn attend(&self, no: u8, mut process: Process, shutdown: &CancellationToken) -> End {
         let clock = &self.parts.clock;
-        let end_max = END_MAX + self.drain();
+        let end_max = self.end_max() + END_SPARE;
         let (mut heard_at, mut silent_looks) = (None, 0);
         let mut why = Why::Failed;
         let mut due = clock.mono() + LOOK;
@@ -168,7 +168,7 @@ impl Crew {
             seat.roll.notify_one();
             let back = self.wait_for(no, |it| it.life > life && it.ready.is_ok());
             tokio::select! {
-                back = tokio::time::timeout(READY_MAX + self.drain(), back) => if back.is_err() {
+                back = tokio::time::timeout(READY_MAX + self.end_max(), back) => if back.is_err() {
                     tracing::error!(no, "a worker does not come back: the others stay as they are");
                     return;
                 },
@@ -186,17 +186,13 @@ impl Crew {
         }
     }
 
-    /// How long a worker's sessions may take to leave.
-    fn drain(&self) -> Duration {
-        self.orders.first().map_or(Duration::ZERO, |it| {
-            let link::Config { drain_ms_max, drain_addresses_ms_max, .. } = it.config.link;
-            Duration::from_millis(drain_ms_max.into())
-                + Duration::from_millis(drain_addresses_ms_max.into())
-        })
+    /// How long a worker may take to end, its drain included.
+    fn end_max(&self) -> Duration {
+        self.orders.first().map_or(Duration::ZERO, |it| it.config.link.end_max())
     }
 
     fn count(&self, no: u8, end: End) {
-        self.parts.meter.counter(list::LINK_WORKER_ENDS_TOTAL, &[end.why.name()]).inc();
+        self.parts.meter.counter(list::STACK_WORKER_ENDS_TOTAL, &[end.why.name()]).inc();
         if end.why != Why::Told {
             tracing::error!(no, status = %end.status, "a worker ended, and is started again");
         }
