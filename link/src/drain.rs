@@ -10,7 +10,8 @@ use proto::address::{Address, Carrier, Transport};
 use proto::close::CloseCode;
 use proto::frame::Close;
 
-use crate::config::ms;
+use crate::config::{Config, ms};
+use crate::converse::FAREWELL_MAX;
 use crate::line::{Mail, end};
 use crate::node::Node;
 
@@ -19,6 +20,30 @@ const STEP: Duration = Duration::from_millis(10);
 
 /// Addresses that one session is told.
 const ADDRESSES_PER_CLOSE: usize = 3;
+
+/// Time for the goodbyes of all sessions, once the last is told to leave.
+pub(crate) const GOODBYES_MAX: Duration = FAREWELL_MAX.saturating_mul(3);
+/// Time for the last acts and the last report when the node ends.
+pub(crate) const LAST_WORDS_MAX: Duration = Duration::from_secs(6);
+
+impl Config {
+    /// Longest time from the moment a node drains until all its sessions are told to leave.
+    #[must_use]
+    pub fn drain_max(&self) -> Duration {
+        announcing(self) + ms(self.drain_addresses_ms_max) + ms(self.drain_ms_max)
+    }
+
+    /// Longest time from there until all has ended: their goodbyes, and what is told of them.
+    #[must_use]
+    pub fn end_max(&self) -> Duration {
+        self.drain_max() + GOODBYES_MAX + ms(self.drain_ms) + LAST_WORDS_MAX
+    }
+}
+
+/// Time in which a load report says that the node drains.
+fn announcing(config: &Config) -> Duration {
+    ms(config.report_ms_min) * 2
+}
 
 /// That sessions are to leave, and where they may go on.
 #[derive(Clone, Debug)]
@@ -75,10 +100,10 @@ impl Refuges {
 pub(crate) async fn announce(node: &Node) {
     node.traffic.draining.store(true, Ordering::Relaxed);
     node.traffic.urgent.notify_one();
-    node.clock.sleep(ms(node.config.report_ms_min) * 2).await;
+    node.clock.sleep(announcing(&node.config)).await;
 }
 
-/// Sends sessions away, evenly spread, while the node goes on.
+/// Sends sessions away, evenly spread, while the node goes on, until it drains.
 pub(crate) async fn send_away(node: &Node, order: Order) {
     let Order { addresses, sessions, window_ms } = order;
     // Oldest first, on which moves rest: a node that is told twice to move a part tells the same.
@@ -93,6 +118,10 @@ pub(crate) async fn send_away(node: &Node, order: Order) {
     let mut pace = Pace::new(lines.len(), window_ms);
     for line in &lines {
         pace.wait(node).await;
+        if node.is_draining() {
+            // Those that are left are told where to, for the end of the node.
+            return;
+        }
         line.put(match refuges.addresses.is_empty() {
             true => to_enter(node, CloseCode::Moved, window_ms),
             false => Mail::Away(Arc::clone(&refuges)),
@@ -107,28 +136,46 @@ pub(crate) async fn send_all_away(node: &Node) {
         node.lines.all().into_iter().partition(|it| it.has_logged_in());
     let order = if lines.is_empty() { None } else { wait_for_order(node).await };
     let order = order.filter(|it| !it.addresses.is_empty());
-    let needed_ms = order.as_ref().map_or(0, |it| it.window_ms);
-    let window_ms = needed_ms.max(node.config.drain_ms);
-    let sent = order.as_ref().map_or(0, |it| it.sessions.unwrap_or(u32::MAX));
-    tracing::info!(sessions = lines.len(), sent, window_ms, "the node drains");
-    let refuges = order.map(|it| Refuges::new(CloseCode::Draining, it.addresses));
+    let waves = waves(lines.len(), order.as_ref(), node.config.drain_ms);
+    tracing::info!(sessions = lines.len(), sent = waves[0].sessions, "the node drains");
     let until = node.clock.mono() + ms(node.config.drain_ms_max);
-    let mut pace = Pace::new(lines.len(), window_ms);
-    for (line, turn) in lines.iter().zip(0_u32..) {
-        let is_late = node.clock.mono() >= until;
-        if !is_late {
-            pace.wait(node).await;
+    let refuges = order.map(|it| Refuges::new(CloseCode::Draining, it.addresses));
+    let (sent, rest) = lines.split_at(waves[0].sessions);
+    for (lines, wave, refuges) in [(sent, waves[0], refuges.as_ref()), (rest, waves[1], None)] {
+        let mut pace = Pace::new(lines.len(), wave.window_ms);
+        for line in lines {
+            let is_late = node.clock.mono() >= until;
+            if !is_late {
+                pace.wait(node).await;
+            }
+            let refuges = refuges.filter(|_| !is_late);
+            node.counts.drained(refuges.map_or("enter", |_| "addresses"));
+            line.put(match refuges {
+                Some(refuges) => Mail::Away(Arc::clone(refuges)),
+                None => to_enter(node, CloseCode::Draining, wave.window_ms),
+            });
         }
-        let refuges = refuges.as_ref().filter(|_| turn < sent && !is_late);
-        node.counts.drained(refuges.map_or("enter", |_| "addresses"));
-        line.put(match refuges {
-            Some(refuges) => Mail::Away(Arc::clone(refuges)),
-            None => to_enter(node, CloseCode::Draining, window_ms),
-        });
     }
     for line in others {
-        line.put(to_enter(node, CloseCode::Draining, window_ms));
+        line.put(to_enter(node, CloseCode::Draining, node.config.drain_ms));
     }
+}
+
+/// So many sessions that are told to leave, evenly over a window.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Wave {
+    sessions: usize,
+    window_ms: u32,
+}
+
+/// Those that are sent to addresses, over the window for which the nodes there have promised their
+/// logins, and then the rest.
+fn waves(sessions: usize, order: Option<&Order>, drain_ms: u32) -> [Wave; 2] {
+    let sent = order.map_or(Wave { sessions: 0, window_ms: 0 }, |it| {
+        let part = it.sessions.map_or(sessions, |it| it as usize);
+        Wave { sessions: part.min(sessions), window_ms: it.window_ms }
+    });
+    [sent, Wave { sessions: sessions - sent.sessions, window_ms: drain_ms }]
 }
 
 /// What a gslb says, if it does soon.
@@ -213,6 +260,27 @@ mod tests {
         assert!(telecom.contains(&vec!["4".into(), "3".into(), "2".into()]), "{telecom:?}");
         assert_eq!(told(Carrier::Mobile)[..2], ["1", "2"]);
         assert_eq!(told(Carrier::Unicom)[0], "2");
+    }
+
+    #[test]
+    fn those_who_are_told_addresses_have_the_promised_window_to_themselves() {
+        let order = |sessions| Order { addresses: Arc::default(), sessions, window_ms: 4_000 };
+        let waves = |order: Option<Order>| {
+            waves(1_000, order.as_ref(), 5_000).map(|it| (it.sessions, it.window_ms))
+        };
+
+        assert_eq!(waves(Some(order(Some(100)))), [(100, 4_000), (900, 5_000)]);
+        assert_eq!(waves(Some(order(Some(2_000)))), [(1_000, 4_000), (0, 5_000)]);
+        assert_eq!(waves(Some(order(None)))[0], (1_000, 4_000));
+        assert_eq!(waves(None)[1], (1_000, 5_000));
+    }
+
+    #[test]
+    fn a_raised_drain_raises_the_time_that_an_end_may_take() {
+        let ends = |drain_ms_max| Config { drain_ms_max, ..Config::default() }.end_max();
+
+        assert_eq!(ends(65_000), ends(5_000) + Duration::from_secs(60));
+        assert!(ends(0) > Config { drain_addresses_ms_max: 0, ..Config::default() }.drain_max());
     }
 
     fn address(port: u16, transport: Transport, carrier: Carrier) -> Address {

@@ -48,8 +48,8 @@ use proto::address::Address;
 use tokio_util::sync::CancellationToken;
 
 use crate::accept::{Bound, Entrance, Gate, Listener};
-use crate::converse::FAREWELL_MAX;
 use crate::counts::Counts;
+use crate::drain::{GOODBYES_MAX, LAST_WORDS_MAX};
 use crate::kept::Kept;
 use crate::node::Node;
 
@@ -57,8 +57,6 @@ pub use config::{Binder, Config, Entry, ListenerConfig, Siege};
 
 /// Time for reaching the auth service.
 const CONNECT_MAX: Duration = Duration::from_secs(3);
-/// Time for the last acts and the last report when the node ends.
-const LAST_WORDS_MAX: Duration = Duration::from_secs(6);
 
 /// What a link is built from.
 #[derive(Debug)]
@@ -209,7 +207,7 @@ struct Sessions(Arc<Node>);
 impl Sessions {
     /// Waits for all that were told to end.
     async fn end(&self) {
-        let end = tokio::time::timeout(FAREWELL_MAX * 3, self.0.lines.deserted());
+        let end = tokio::time::timeout(GOODBYES_MAX, self.0.lines.deserted());
         if end.await.is_err() {
             let sessions = self.0.lines.cut_off();
             tracing::warn!(sessions, "sessions were cut off");

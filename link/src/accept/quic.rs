@@ -27,6 +27,7 @@ use super::origin::Origin;
 use super::{Entrance, Listener, SEND_BUFFER_BYTES, report};
 use crate::config::{Config, ms};
 use crate::converse::{FAREWELL_MAX, Place, Presence};
+use crate::drain::GOODBYES_MAX;
 use crate::socket::Socket;
 
 pub(crate) use quinn::Endpoint;
@@ -158,7 +159,7 @@ pub(super) async fn serve(
         }
     };
     // The sessions are told to end meanwhile, and what they were told last has to arrive.
-    let drain_max = ms(entrance.node.config.drain_ms) + FAREWELL_MAX * 3;
+    let drain_max = entrance.node.config.drain_max() + GOODBYES_MAX;
     tokio::select! {
         drained = tokio::time::timeout(drain_max, endpoint.wait_idle()) => {
             if drained.is_err() {
