@@ -2,11 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
 use proto::address::{Address, Transport};
+use proto::close::CloseCode;
+use proto::frame::{Credential, Downlink};
+use sdk::raw::{self, Raw};
 
 use crate::get::get;
-use crate::process::{Up, run, until};
+use crate::process::{Up, barrage, run, said, until};
+use crate::site::STEP_MAX;
 
 #[tokio::test]
 async fn viewers_at_workers_get_everything() {
@@ -29,7 +34,7 @@ async fn a_worker_that_is_killed_comes_back_where_it_was() {
     let (before, links) = (workers_of(&up.pid()), up.links());
 
     kill("-KILL", before.first().unwrap()).await;
-    counted(&up, "link_worker_ends_total{why=\"failed\"} 1").await;
+    counted(&up, "stack_worker_ends_total{why=\"failed\"} 1").await;
     ready(&up, 0).await;
 
     let after = workers_of(&up.pid());
@@ -56,27 +61,90 @@ async fn workers_are_rolled_one_after_the_other_on_a_hangup() {
 }
 
 #[tokio::test]
-async fn workers_do_not_outlive_their_supervisor() {
+async fn workers_without_a_supervisor_drain_and_end() {
     let data = tempfile::tempdir().unwrap();
     let up = Up::start(data.path(), &["--workers", "2", "--crowd", "0"]).await;
     ready(&up, 0).await;
     let workers = workers_of(&up.pid());
+    let mut session = enter(&up, data.path()).await;
 
     up.kill().await;
 
     assert_eq!(workers.len(), 2);
+    assert_eq!(closed(&mut session).await, CloseCode::Draining);
     until("the workers' end", async || workers.iter().all(|it| !lives(it)).then_some(())).await;
 }
 
-/// Waits until all workers can do their jobs, so many of them after they were told to end.
-async fn ready(up: &Up, rolled: u32) {
-    if rolled > 0 {
-        counted(up, &format!("link_worker_ends_total{{why=\"told\"}} {rolled}")).await;
+#[tokio::test]
+async fn workers_that_are_told_to_end_twice_drain() {
+    let data = tempfile::tempdir().unwrap();
+    let up = Up::start(data.path(), &["--workers", "2", "--crowd", "0"]).await;
+    ready(&up, 0).await;
+    let mut session = enter(&up, data.path()).await;
+
+    for worker in workers_of(&up.pid()) {
+        kill("-HUP", &worker).await;
+        kill("-TERM", &worker).await;
     }
-    until("readiness", async || {
-        (get(up.url("metrics"), "/readyz").await.status == 200).then_some(())
+    let ended = up.transcript();
+
+    let (closed, _) = tokio::join!(closed(&mut session), ended);
+    assert_eq!(closed, CloseCode::Draining);
+}
+
+#[tokio::test]
+async fn a_worker_that_hangs_is_replaced_and_the_process_stays_ready() {
+    let data = tempfile::tempdir().unwrap();
+    let up = Up::start(data.path(), &["--workers", "2", "--crowd", "0"]).await;
+    ready(&up, 0).await;
+    let before = workers_of(&up.pid());
+
+    kill("-STOP", before.first().unwrap()).await;
+    counted(&up, "stack_worker_ends_total{why=\"hung\"} 1").await;
+    let readiness = get(up.url("metrics"), "/readyz").await;
+    ready(&up, 0).await;
+
+    assert_eq!(readiness.status, 200);
+    assert_eq!(before.intersection(&workers_of(&up.pid())).count(), 1);
+    up.transcript().await;
+}
+
+/// A session with the first worker.
+async fn enter(up: &Up, data: &Path) -> Raw {
+    let link = up.link(Transport::Tcp);
+    let authority = link.authority();
+    let mint = ["token", "mint", "--address", &authority, "--data"];
+    let token = until("a token", async || {
+        let minted = run(barrage(mint).arg(data)).await;
+        minted.status.success().then(|| said(&minted).to_owned())
     })
     .await;
+    let mut raw = raw::connect(&link, None, STEP_MAX).await.unwrap();
+    raw.login(Credential::Token(token), None, Vec::new()).await.unwrap();
+    loop {
+        match raw.recv().await.unwrap() {
+            Downlink::Welcome(_) => {}
+            Downlink::LoginOk(_) => return raw,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Why a session ends; one that is cut fails.
+async fn closed(session: &mut Raw) -> CloseCode {
+    loop {
+        if let Downlink::Close(close) = session.recv().await.unwrap() {
+            return close.code;
+        }
+    }
+}
+
+/// Waits until both workers can do their jobs, so many of them after they were told to end.
+async fn ready(up: &Up, rolled: u32) {
+    if rolled > 0 {
+        counted(up, &format!("stack_worker_ends_total{{why=\"told\"}} {rolled}")).await;
+    }
+    counted(up, "stack_workers 2").await;
 }
 
 async fn counted(up: &Up, line: &str) {
