@@ -29,9 +29,10 @@ use crate::tls::{Certificates, Follow, Trust};
 
 /// Keys of the embedded quota: a room's lanes, its flow, and who comes in.
 const QUOTA_KEYS_MAX: usize = 100_000;
-/// Longest time for one service to end: workers of a link have most of it, and are killed before
-/// it is over.
+/// Longest time for one service to end, but the link, which says itself how long its drain takes.
 const DRAIN_MAX: Duration = Duration::from_secs(20);
+/// So much more has the link: its workers are killed before it is over.
+const LINK_SPARE: Duration = Duration::from_secs(2);
 
 /// All services, bound and not yet serving.
 #[derive(Debug)]
@@ -46,6 +47,7 @@ pub struct Stack {
     chatserver: chatserver::Service,
     broadcaster: broadcaster::Service,
     links: Links,
+    links_end_max: Duration,
     admin: TcpListener,
 }
 
@@ -181,6 +183,7 @@ impl Stack {
             chatserver,
             broadcaster,
             links,
+            links_end_max: config.link.end_max() + LINK_SPARE,
             admin,
         })
     }
@@ -227,6 +230,7 @@ impl Stack {
     /// # Errors
     /// The first service that failed ends all.
     pub async fn run(self, shutdown: CancellationToken) -> anyhow::Result<()> {
+        let end_max = self.links_end_max;
         let mut services: Vec<Running> = Vec::new();
         let Self { parts, follow, auth, gslb, chatserver, broadcaster, links, admin, .. } = self;
         services.push(Running::start("admin", |stop| serve_admin(admin, parts, stop)));
@@ -235,7 +239,8 @@ impl Stack {
         services.push(Running::start("gslb", |stop| gslb.run(stop)));
         services.push(Running::start("broadcaster", |stop| broadcaster.run(stop)));
         services.push(Running::start("chatserver", |stop| chatserver.run(stop)));
-        services.push(Running::start("link", |stop| links.run(stop)));
+        let link = Running::start("link", |stop| links.run(stop));
+        services.push(Running { end_max, ..link });
 
         let first = tokio::select! {
             () = shutdown.cancelled() => Ok(()),
@@ -255,6 +260,7 @@ struct Running {
     name: &'static str,
     stop: CancellationToken,
     tasks: Tasks,
+    end_max: Duration,
 }
 
 impl Running {
@@ -265,12 +271,12 @@ impl Running {
         let stop = CancellationToken::new();
         let mut tasks = Tasks::default();
         tasks.spawn(name, run(stop.clone()));
-        Self { name, stop, tasks }
+        Self { name, stop, tasks, end_max: DRAIN_MAX }
     }
 
     async fn stop(self) -> anyhow::Result<()> {
         self.stop.cancel();
-        let ended = kit::shutdown::drain(self.tasks, DRAIN_MAX).await;
+        let ended = kit::shutdown::drain(self.tasks, self.end_max).await;
         ended.with_context(|| format!("{} did not end well", self.name))
     }
 }
