@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bus::{At, Bus, Offset, PartitionNo, ReadError, Record, topic};
+use gslb_core::refuge::Heard;
 use kit::clock::Clock;
 use kit::health::Part;
 use kit::meter::{Meter, list};
@@ -215,7 +216,8 @@ impl Control {
             }
             Ok(fact @ Fact::Move { .. }) => {
                 if let Some(promises) = &self.promises {
-                    promises.hear(&fact);
+                    let age = self.known.control.age(self.clock.mono());
+                    promises.hear(&fact, age.map_or(Heard::ReadBack(now), |_| Heard::Live));
                 }
             }
             Ok(fact @ Fact::Policy(_)) => self.known.policies.write().handle(&fact),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bus::{Bus, PartitionNo, Publish, topic};
 use gslb_core::fleet::Fleet;
-use gslb_core::refuge::{Move, Moves, Why};
+use gslb_core::refuge::{Heard, Move, Moves, Why};
 use kit::clock::Clock;
 use kit::meter::{Meter, list};
 use parking_lot::Mutex;
@@ -102,8 +102,8 @@ impl Mover {
 
 impl Promises {
     /// A fact was read on `control`.
-    pub(crate) fn hear(&self, fact: &Fact) {
-        self.moves.lock().hear(fact, self.clock.mono(), self.clock.wall());
+    pub(crate) fn hear(&self, fact: &Fact, heard: Heard) {
+        self.moves.lock().hear(fact, self.clock.mono(), heard);
     }
 }
 

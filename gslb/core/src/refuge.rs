@@ -37,6 +37,15 @@ pub enum Why {
     },
 }
 
+/// How a gslb came to hear what a node was told.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Heard {
+    /// Just now, whatever the clock of whoever told says.
+    Live,
+    /// From what lay on `control` already, at this time.
+    ReadBack(Wall),
+}
+
 /// A node's sessions are to leave.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Move {
@@ -116,7 +125,7 @@ impl Moves {
 
     /// A gslb has told a node this, maybe another one, maybe a while ago: what it promised holds,
     /// and the node needs not be told again.
-    pub fn hear(&mut self, fact: &Fact, now: Mono, wall: Wall) {
+    pub fn hear(&mut self, fact: &Fact, now: Mono, heard: Heard) {
         let Fact::Move { node, window_ms, at, drain, shares, .. } = fact else {
             return;
         };
@@ -124,7 +133,11 @@ impl Moves {
         let why = drain.map_or(Why::Siege, |start| Why::Drain { start });
         let part = |it: &MoveShare| Part::new(it.node, it.sessions.into(), window_ms);
         let parts = shares.iter().map(part).collect();
-        let heard = Told::new(why, Duration::from_millis(window_ms), now).aged(wall.since(*at));
+        let age = match heard {
+            Heard::Live => Duration::ZERO,
+            Heard::ReadBack(wall) => wall.since(*at),
+        };
+        let heard = Told::new(why, Duration::from_millis(window_ms), now).aged(age);
         let known = self.told.get(&(*node, why));
         if known.is_some_and(|it| it.arrived >= heard.arrived) {
             return;

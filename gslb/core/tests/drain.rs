@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gslb_core::fleet::Fleet;
-use gslb_core::refuge::{Move, Moves, Why};
+use gslb_core::refuge::{Heard, Move, Moves, Why};
 use proptest::prelude::*;
 use proto::address::{Address, Carrier, Transport};
 use proto::control::Fact;
@@ -213,14 +213,19 @@ fn promises_that_were_read_back_hold_as_long_as_those_that_were_made() {
     let window = Duration::from_millis(told.window_ms.into());
 
     let mut next = Moves::default();
-    next.hear(&fact, Mono(7_000), Wall(100_500));
+    next.hear(&fact, Mono(7_000), Heard::ReadBack(Wall(100_500)));
     assert_eq!(second(&mut next, Mono(7_000)), 390, "of 990 places, 600 are promised");
     let mut late = Moves::default();
-    late.hear(&fact, Mono(7_000), Wall(100_000) + window + Duration::from_secs(5));
+    let end = Wall(100_000) + window + Duration::from_secs(5);
+    late.hear(&fact, Mono(7_000), Heard::ReadBack(end));
     assert_eq!(second(&mut late, Mono(7_000)), 600, "all have arrived");
 
+    let mut live = Moves::default();
+    live.hear(&fact, Mono(7_000), Heard::Live);
+    assert_eq!(second(&mut live, Mono(7_000)), 390, "whatever the clock of the other gslb says");
+
     let mut same = Moves::default();
-    same.hear(&fact, Mono(0), Wall(100_500));
+    same.hear(&fact, Mono(0), Heard::Live);
     assert_eq!(same.plan(&fleet, Mono(0)), [], "the node was told");
 }
 

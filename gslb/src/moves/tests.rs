@@ -81,7 +81,7 @@ async fn who_leads_next_keeps_what_was_promised_before() {
 
     let told = first.bus.read(topic::control(), PartitionNo(0), Offset(0), 10, SECOND).await;
     let fact = Fact::decode(&told.unwrap()[0].value).unwrap();
-    next.teller.promises().hear(&fact);
+    next.teller.promises().hear(&fact, Heard::Live);
     next.mover.look(&fleet, clock.mono());
     next.leads.send_replace(true);
     fleet.handle(LoadReport { load: many, ..besieged(2) }, Mono(0)).unwrap();
