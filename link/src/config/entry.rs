@@ -21,9 +21,10 @@ pub struct Entry {
     pub room_joins_per_s: u32,
     /// Joins a second into all rooms of this node; a tenth of them at once.
     pub node_joins_per_s: u32,
-    /// People in one room, as far as this node knows: those who are here, or all of them as the
-    /// room's last change of heat told, whichever are more. Beyond, others are refused as `full`,
-    /// but not further sessions of those who are here. 0 sets no limit.
+    /// People in one room, as far as this node knows: all of them, within ten seconds of a change of
+    /// the room's heat, which tells them; at other times only those on this node, so that N nodes
+    /// let in up to N times as many. Beyond, others are refused as `full`, but not further sessions
+    /// of those who are here. 0 sets no limit.
     pub room_people_max: u32,
     /// Link nodes that share a room's limit, at least. It counts while this node has not heard from
     /// so many: its part is then the limit divided by the nodes it knows of, these at least.
