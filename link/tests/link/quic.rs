@@ -9,8 +9,11 @@ use futures_util::FutureExt;
 use proto::close::CloseCode;
 use proto::control::Fact;
 use proto::id::Seq;
-use quinn::crypto::rustls::QuicClientConfig;
-use quinn::{ClientConfig, Connection, ConnectionError, Endpoint, TransportConfig};
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use quinn::{
+    ClientConfig, Connecting, Connection, ConnectionError, Endpoint, ServerConfig, TransportConfig,
+    WriteError,
+};
 use tokio::net::TcpStream;
 
 use crate::client::{Client, Pipe};
@@ -39,11 +42,16 @@ pub(crate) async fn dial(
     config.transport_config(Arc::new(transport));
     let connecting = endpoint.connect_with(config, to, "127.0.0.1").unwrap();
     let connection = connecting.await?;
+    Ok(Dialled { client: open(&connection).await, endpoint, connection })
+}
+
+/// Opens the one stream.
+async fn open(connection: &Connection) -> Client {
     let (send, recv) = connection.open_bi().await.unwrap();
     let mut exporter = [0; 32];
     connection.export_keying_material(&mut exporter, EXPORTER_LABEL, &[]).unwrap();
     let pipe = Pipe::Stream(Box::new(tokio::io::join(recv, send)));
-    Ok(Dialled { client: Client::over(pipe, Some(exporter)), endpoint, connection })
+    Client::over(pipe, Some(exporter))
 }
 
 pub(crate) fn believing(tls: &ClientTls) -> QuicClientConfig {
@@ -82,25 +90,57 @@ async fn another_protocol_is_not_spoken() {
 }
 
 #[tokio::test]
-async fn nothing_is_said_before_the_handshake_is_complete() {
+async fn what_is_said_before_the_handshake_is_complete_is_not_heard() {
     let world = World::new().await;
     let mut tls = world.certs.client().unwrap().quic();
     Arc::make_mut(&mut tls).enable_early_data = true;
     let tls = Arc::new(QuicClientConfig::try_from(tls).unwrap());
     let endpoint = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-    let connect = || {
+    let connect = |to| {
         let config = ClientConfig::new(Arc::clone(&tls) as Arc<_>);
-        endpoint.connect_with(config, target(&world), "127.0.0.1").unwrap()
+        endpoint.connect_with(config, to, "127.0.0.1").unwrap()
     };
-    let first = connect().await.unwrap();
-    // The ticket to come back with is there when anything else is.
-    let (mut send, mut recv) = first.open_bi().await.unwrap();
+    take_ticket_for_early_data(&world, connect).await;
+    let early = connect(target(&world)).into_0rtt();
+    let (connection, heard) = early.map_err(drop).expect("the client has a ticket");
+    let (mut send, _recv) = connection.open_bi().await.unwrap();
+    // No frame: whoever hears it ends the session.
     send.write_all(&[0xff; 8]).await.unwrap();
-    recv.read_to_end(1024).await.unwrap();
 
-    let early = connect().into_0rtt();
+    assert!(!heard.await);
 
-    assert!(early.is_err(), "the ticket allows no early data");
+    assert!(matches!(send.write_all(&[0]).await, Err(WriteError::ZeroRttRejected)));
+    let mut client = open(&connection).await;
+    client.login(&world.token("quic", "alice", "r"), "r").await.ok();
+    client.lives().await;
+}
+
+/// A link gives no such ticket. Another server of its name does, which knows its certificate.
+async fn take_ticket_for_early_data(world: &World, connect: impl Fn(SocketAddr) -> Connecting) {
+    let careful = world.certs.server(&[]).unwrap().quic();
+    let mut careless =
+        quinn::rustls::ServerConfig::builder_with_provider(Arc::clone(careful.crypto_provider()))
+            .with_protocol_versions(&[&quinn::rustls::version::TLS13])
+            .unwrap()
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::clone(&careful.cert_resolver));
+    careless.alpn_protocols.clone_from(&careful.alpn_protocols);
+    careless.max_early_data_size = u32::MAX;
+    let crypto = QuicServerConfig::try_from(careless).unwrap();
+    let config = ServerConfig::with_crypto(Arc::new(crypto));
+    let endpoint = Endpoint::server(config, (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let serving = async {
+        let connection = endpoint.accept().await.unwrap().await.unwrap();
+        let mut stream = connection.open_uni().await.unwrap();
+        stream.finish().unwrap();
+        connection.closed().await
+    };
+    let coming = async {
+        let connection = connect(endpoint.local_addr().unwrap()).await.unwrap();
+        // The ticket is there when anything else is.
+        connection.accept_uni().await.unwrap().read_to_end(0).await.unwrap();
+    };
+    tokio::join!(serving, coming);
 }
 
 #[tokio::test]
