@@ -10,7 +10,7 @@ use kit::meter::list;
 use proto::address::Transport;
 use proto::close::CloseCode;
 use proto::control::RoomSettings;
-use proto::frame::{Credential, Join, Login, Path, Uplink, prefixed};
+use proto::frame::{Credential, Hello, Join, Login, Path, Uplink, prefixed};
 use proto::id::ViewerId;
 use proto::suite::Suite;
 use stack::crowd::Summary;
@@ -115,7 +115,9 @@ async fn bring_in(stage: &Stage, viewers: usize) -> anyhow::Result<Child> {
             device: None,
             joins: vec![join],
         });
-        let hello = Uplink::Hello(sdk::hello::hello(&[Suite::Plain], 1));
+        // Compressed, the same few texts again would not fill the kernel's buffers in time.
+        let offer_no_codec = Hello { codecs: Vec::new(), ..sdk::hello::hello(&[Suite::Plain], 1) };
+        let hello = Uplink::Hello(offer_no_codec);
         let bytes: Vec<u8> = [hello, login].iter().flat_map(|it| prefixed(&it.encode())).collect();
         let text: String = bytes.iter().map(|it| format!("{it:02x}")).collect();
         input.write_all(format!("{} {text}\n", offer.address.port).as_bytes()).await?;
