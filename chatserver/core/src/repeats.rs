@@ -155,7 +155,7 @@ impl Echo {
         (count.since + ROOM_WINDOW).0.saturating_sub(now.0)
     }
 
-    /// Counts what was heard; past [`TEXTS_MAX`] texts a new one is not counted.
+    /// Counts what was heard; when 4,096 texts are counted, a new one is not.
     pub fn push(&mut self, sketch: &Sketch, now: Mono) {
         if self.texts.len() >= TEXTS_MAX && !self.texts.contains_key(&sketch.key) {
             self.expire(now);

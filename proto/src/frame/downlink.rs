@@ -37,9 +37,9 @@ pub enum Downlink {
     Ack(Ack),
     /// A room changed.
     Control(Control),
-    /// Answer to [`Uplink::Join`].
+    /// Answer to [`Join`](super::Uplink::Join).
     Joined(Joined),
-    /// Answer to [`Uplink::Ping`].
+    /// Answer to [`Ping`](super::Uplink::Ping).
     Pong {
         /// The number of the Ping.
         nonce: u64,

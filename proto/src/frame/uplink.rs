@@ -38,7 +38,7 @@ pub enum Uplink {
     },
     /// How well segments arrive.
     Report(Report),
-    /// Still here; the server answers [`Downlink::Pong`] with the same number.
+    /// Still here; the server answers [`Pong`](super::Downlink::Pong) with the same number.
     Ping {
         /// The client's own number.
         nonce: u64,
