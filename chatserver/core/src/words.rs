@@ -103,7 +103,7 @@ pub struct Hit {
 }
 
 impl Words {
-    /// Compiles a list; 100,000 words take some 100 ms. Of words that fold alike the one with the
+    /// Compiles a list; 100,000 words take half a second. Of words that fold alike the one with the
     /// latest [`Action`] counts.
     pub fn compile(words: &[Word]) -> Result<Self, BadList> {
         if words.len() > WORDS_MAX {
