@@ -74,6 +74,19 @@ impl Body {
             Self::Like { .. } | Self::Entry | Self::Tombstone { .. } => None,
         }
     }
+
+    /// The item that this one recalls, if it does.
+    #[must_use]
+    pub const fn recalls(&self) -> Option<ItemId> {
+        match self {
+            Self::Tombstone { of } => Some(*of),
+            Self::Comment { .. }
+            | Self::Gift { .. }
+            | Self::Like { .. }
+            | Self::Entry
+            | Self::Notice { .. } => None,
+        }
+    }
 }
 
 /// How a comment looks.
@@ -176,6 +189,20 @@ pub enum Role {
     Moderator = 3,
     /// On air.
     Host = 4,
+}
+
+impl Role {
+    /// The role's word in JSON and in text for people.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Guest => "guest",
+            Self::Viewer => "viewer",
+            Self::Vip => "vip",
+            Self::Moderator => "moderator",
+            Self::Host => "host",
+        }
+    }
 }
 
 /// An item with its place in a gen's order.

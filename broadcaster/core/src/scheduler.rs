@@ -139,6 +139,18 @@ impl Scheduler {
         }
     }
 
+    /// Gives up a waiting item, of whichever lane; whether there was one.
+    pub fn recall(&mut self, id: ItemId) -> bool {
+        for queue in &mut self.lanes {
+            let found = queue.iter().position(|it| it.item.id == id);
+            if let Some(waiting) = found.and_then(|it| queue.remove(it)) {
+                self.shed.push_back(shed(&waiting.item, Reason::Recalled));
+                return true;
+            }
+        }
+        false
+    }
+
     /// The next shed item that nobody was told of.
     pub fn poll(&mut self) -> Option<Shed> {
         self.shed.pop_front()

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use proto::id::{Gen, ItemId};
-use proto::item::{Body, Placed, Repeat};
+use proto::item::{Placed, Repeat};
 use proto::limits::SEGMENT_REPEATS_MAX;
 use proto::time::Wall;
 
@@ -44,31 +44,33 @@ impl Repeats {
         }
     }
 
+    /// No longer repeats an item.
+    pub(crate) fn recall(&mut self, id: ItemId) {
+        self.previous.retain(|it| it.placed.item.id != id);
+    }
+
     /// Ids recalled lately.
     pub(crate) fn recalled(&self) -> Vec<ItemId> {
-        self.tombstones.iter().filter_map(|(_, it)| tombstone(&it.placed)).collect()
+        self.tombstones.iter().filter_map(|(_, it)| it.placed.item.body.recalls()).collect()
     }
 
     fn remember(&mut self, gen_no: Gen, placed: &Placed, at: Wall, is_previous: bool) {
         let repeat = Repeat { gen_no, placed: placed.clone() };
-        if tombstone(placed).is_some() {
+        if let Some(of) = placed.item.body.recalls() {
+            self.recall(of);
             if self.tombstones.len() >= SEGMENT_REPEATS_MAX {
                 self.tombstones.pop_front();
             }
             self.tombstones.push_back((at, repeat));
-        } else if placed.item.lane.is_protected() && is_previous {
+        } else if placed.item.lane.is_protected()
+            && is_previous
+            && !self.is_recalled(placed.item.id)
+        {
             self.previous.push(repeat);
         }
     }
-}
 
-const fn tombstone(placed: &Placed) -> Option<ItemId> {
-    match placed.item.body {
-        Body::Tombstone { of } => Some(of),
-        Body::Comment { .. }
-        | Body::Gift { .. }
-        | Body::Like { .. }
-        | Body::Entry
-        | Body::Notice { .. } => None,
+    fn is_recalled(&self, id: ItemId) -> bool {
+        self.tombstones.iter().any(|(_, it)| it.placed.item.body.recalls() == Some(id))
     }
 }

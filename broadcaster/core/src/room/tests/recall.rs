@@ -1,0 +1,68 @@
+//! What is recalled before, while and after it is shown.
+
+use super::*;
+
+const RECALLED: Fate = Fate::Shed { reason: Reason::Recalled };
+
+fn recall(stage: &mut Stage, id: u64, of: u64) {
+    let body = Body::Tombstone { of: ItemId(of) };
+    stage.tell(Input::Item(Item { body, ..item(id, Lane::Notice, 0) }));
+}
+
+#[test]
+fn what_waits_is_not_shown_and_its_sender_is_told() {
+    let mut stage = Stage::new(&RoomSettings::default());
+    stage.gift(1);
+    stage.comment(2);
+
+    recall(&mut stage, 3, 1);
+    recall(&mut stage, 4, 2);
+    stage.advance(1000);
+
+    assert_eq!(stage.shown(), [3, 4]);
+    let told = |id, lane| Told { id: ItemId(id), lane, fate: RECALLED };
+    assert_eq!(stage.fates, [told(1, Lane::HighGift), told(2, Lane::Comment)]);
+}
+
+#[test]
+fn what_comes_after_its_recall_is_not_shown() {
+    let mut stage = Stage::new(&RoomSettings::default());
+    recall(&mut stage, 3, 1);
+    stage.advance(5000);
+
+    stage.gift(1);
+    stage.advance(1000);
+
+    assert_eq!(stage.shown(), [3]);
+    assert_eq!(stage.fates, [Told { id: ItemId(1), lane: Lane::HighGift, fate: RECALLED }]);
+}
+
+#[test]
+fn a_shown_gift_is_not_repeated_once_it_is_recalled() {
+    let mut stage = Stage::new(&RoomSettings::default());
+    stage.gift(1);
+    stage.advance(500);
+
+    recall(&mut stage, 3, 1);
+    stage.advance(2500);
+
+    let again = |slot: usize| -> Vec<u64> {
+        stage.seals[slot].full.repeats.iter().map(|it| it.placed.item.id.0).collect()
+    };
+    assert_eq!(stage.shown(), [1, 3]);
+    assert_eq!((again(1), again(2)), (vec![3], vec![3]));
+}
+
+#[test]
+fn a_gift_of_the_slot_before_is_not_repeated_beside_its_recall() {
+    let mut stage = Stage::new(&RoomSettings::default());
+    stage.gift(1);
+    stage.advance(1000);
+
+    recall(&mut stage, 3, 1);
+    stage.advance(1000);
+
+    let repeats = &stage.seals[1].full.repeats;
+    assert_eq!(repeats.len(), 0, "{repeats:?}");
+    assert_eq!(stage.seals[1].recalled, [ItemId(1)]);
+}
