@@ -53,10 +53,11 @@ struct Plan {
 }
 
 const SHORT: Plan = Plan { doors: 20, page: Duration::from_secs(2), warm_pages: 1, pages: 1 };
-/// Ten minutes behind six: of all that is kept for a time, used tokens are kept longest, for four.
-const LONG: Plan = Plan { doors: 60, page: Duration::from_mins(1), warm_pages: 6, pages: 10 };
+/// Ten minutes behind twelve: of all that is kept for a time or up to a bound, records of the bus in
+/// memory take longest until older ones make way, 16,384 in each partition.
+const LONG: Plan = Plan { doors: 60, page: Duration::from_mins(1), warm_pages: 12, pages: 10 };
 
-/// Lets visitors through 20 doors for some seconds, or 60 doors for 16 minutes.
+/// Lets visitors through 20 doors for some seconds, or 60 doors for 22 minutes.
 pub(crate) async fn run(size: Size, line: &mut Line) -> anyhow::Result<()> {
     let plan = size.pick(SHORT, LONG);
     let folder = tempfile::tempdir()?;

@@ -41,6 +41,7 @@ fn be_aside(name: &str) -> Option<anyhow::Result<bool>> {
     let run: BoxFuture<'static, _> = match name {
         stack::workers::NAME => stack::workers::run().boxed(),
         hold::NAME => hold::be_clients().boxed(),
+        slowloris::NAME => slowloris::be_attackers().boxed(),
         _ => return None,
     };
     Some(finish(run).map(|()| true))

@@ -2,27 +2,25 @@
 //! come in as quickly as before, and what the link holds for the others is bounded in time.
 
 mod attacker;
+mod attackers;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use drill::{Line, Stage, progress, stage};
 use kit::meter::list;
-use kit::seed::derive;
-use kit::task::Tasks;
 use proto::address::Transport;
 use proto::enter::Offer;
 use proto::frame::{Credential, Downlink, Join, Path};
 use proto::id::ViewerId;
-use rand::SeedableRng;
-use rand::rngs::SmallRng;
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
 use crate::cli::Size;
 use crate::crowd::check_descriptors;
-use attacker::{Attacker, Phase};
+use attacker::Phase;
+use attackers::{Attackers, Orders};
+
+pub(crate) use attackers::{NAME, run as be_attackers};
 
 /// Time from accepting a connection to the end of its login.
 const LOGIN_MS_MAX: u32 = 4_000;
@@ -65,7 +63,7 @@ pub(crate) async fn run(size: Size, line: &mut Line) -> anyhow::Result<()> {
         config.link.siege.enabled = false;
         config.gslb.rate.enabled = false;
     });
-    let stage = Arc::new(stage.await?);
+    let stage = stage.await?;
 
     let (mut calm, mut beside) = (Joins::default(), Joins::default());
     let mut held = Vec::new();
@@ -93,21 +91,17 @@ pub(crate) async fn run(size: Size, line: &mut Line) -> anyhow::Result<()> {
             format!("the p{percent} of a join was {before:?}, and {during:?} beside the attack")
         });
     }
-    match Arc::try_unwrap(stage) {
-        Ok(stage) => stage.close().await,
-        Err(_) => anyhow::bail!("an attacker is still there"),
-    }
+    stage.close().await
 }
 
 /// Lets viewers in beside connections that stall, and waits until those are gone; also how many
 /// there were at the least.
 async fn beside_attack(
-    stage: &Arc<Stage>,
+    stage: &Stage,
     plan: Plan,
     round: usize,
 ) -> anyhow::Result<(Joins, usize)> {
-    let stop = CancellationToken::new();
-    let attackers = open_attack(stage, plan, round, &stop).await?;
+    let attackers = open_attack(stage, plan, round).await?;
     let handshakes = stage.meter.gauge(list::LINK_HANDSHAKES, &[]);
     let held = || usize::try_from(handshakes.get()).unwrap_or(0) + stage.sessions();
     stage.wait(COME_MAX, "the attackers to be there", || held() >= plan.sockets * 3 / 4).await?;
@@ -118,8 +112,7 @@ async fn beside_attack(
         // So long that what stalls has come to its end at least once.
         stage.clock.sleep(Duration::from_millis(LOGIN_MS_MAX.into())).await;
     }
-    stop.cancel();
-    attackers.join().await?;
+    attackers.stop().await?;
     stage.wait(COME_MAX, "the attackers to be gone", || held() == 0).await?;
     Ok((joins, held_at_first.min(held_at_last)))
 }
@@ -190,21 +183,13 @@ async fn join(stage: &Stage, offer: Offer) -> anyhow::Result<()> {
 }
 
 /// Opens connections that stall, as many in each phase, and again what the link ends.
-async fn open_attack(
-    stage: &Arc<Stage>,
-    plan: Plan,
-    round: usize,
-    stop: &CancellationToken,
-) -> anyhow::Result<Tasks> {
-    let mut attackers = Tasks::default();
+async fn open_attack(stage: &Stage, plan: Plan, round: usize) -> anyhow::Result<Attackers> {
+    let mut each = Vec::with_capacity(plan.sockets);
     for number in 0..plan.sockets {
         let phase = Phase::ALL[number % Phase::ALL.len()];
         let account = ViewerId::parse(&format!("attacker-{round}-{number}"))?;
-        let offer = stage.offer(&account, phase.transport()).await?;
-        let rng = SmallRng::seed_from_u64(derive(plan.seed, account.as_str()));
-        let (stage, stop) = (Arc::clone(stage), stop.clone());
-        let attacker = Attacker { stage, phase, offer, stop, rng };
-        attackers.spawn("attacker", attacker.run());
+        each.push((phase, stage.offer(&account, phase.transport()).await?));
     }
-    Ok(attackers)
+    let seed = plan.seed.wrapping_add(u64::try_from(round)?);
+    Attackers::start(&Orders { room: stage.room.clone(), seed, each }).await
 }

@@ -1,19 +1,19 @@
 //! One connection that stalls.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use drill::Stage;
 use drill::knock::knock;
+use kit::clock::Clock;
 use proto::address::Transport;
 use proto::enter::Offer;
 use proto::frame::{Uplink, prefixed};
+use proto::id::RoomId;
 use proto::suite::Suite;
 use rand::RngExt;
 use rand::rngs::SmallRng;
+use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio_util::sync::CancellationToken;
 
 /// Between two bytes.
 const DRIP: Duration = Duration::from_millis(400);
@@ -22,7 +22,8 @@ const DRIP: Duration = Duration::from_millis(400);
 const PAUSE_MS: std::ops::Range<u64> = 0..500;
 
 /// Where a session stalls.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Phase {
     /// A connection that says nothing.
     Silent,
@@ -53,31 +54,25 @@ impl Phase {
 
 /// An attacker.
 pub(super) struct Attacker {
-    pub(super) stage: Arc<Stage>,
+    pub(super) clock: Clock,
+    pub(super) room: RoomId,
     pub(super) phase: Phase,
     pub(super) offer: Offer,
-    pub(super) stop: CancellationToken,
     pub(super) rng: SmallRng,
 }
 
 impl Attacker {
-    /// Stalls, and comes again when the link has ended it.
+    /// Stalls, and comes again when the link has ended it. What becomes of its connection is the
+    /// link's business.
     pub(super) async fn run(mut self) -> anyhow::Result<()> {
-        let stop = self.stop.clone();
-        // What becomes of an attacker's connection is the link's business.
-        let _stopped = stop.run_until_cancelled(self.attack()).await;
-        Ok(())
-    }
-
-    async fn attack(&mut self) {
         if self.phase == Phase::Open {
             self.stall_in_room().await.ok();
-            return;
+            return Ok(());
         }
         loop {
             self.stall().await.ok();
             let pause = Duration::from_millis(self.rng.random_range(PAUSE_MS));
-            self.stage.clock.sleep(pause).await;
+            self.clock.sleep(pause).await;
         }
     }
 
@@ -104,7 +99,7 @@ impl Attacker {
                 // The first of a binary message, then pieces of one byte; the mask is zeros.
                 tcp.write_all(&[0x02, 0x81, 0, 0, 0, 0, 1]).await?;
                 loop {
-                    self.stage.clock.sleep(DRIP).await;
+                    self.clock.sleep(DRIP).await;
                     tcp.write_all(&[0x00, 0x81, 0, 0, 0, 0, 0]).await?;
                 }
             }
@@ -121,18 +116,18 @@ impl Attacker {
     ) -> std::io::Result<()> {
         for byte in bytes {
             tcp.write_all(&[byte]).await?;
-            self.stage.clock.sleep(DRIP).await;
+            self.clock.sleep(DRIP).await;
         }
         Ok(())
     }
 
     /// Logs in, and announces a long frame that never ends.
     async fn stall_in_room(&self) -> anyhow::Result<()> {
-        let (mut raw, _) = knock(&self.offer, &self.stage.room).await?;
+        let (mut raw, _) = knock(&self.offer, &self.room).await?;
         raw.send_bytes(60_000_u32.to_be_bytes().to_vec().into()).await?;
         loop {
             raw.send_bytes(vec![0].into()).await?;
-            self.stage.clock.sleep(DRIP).await;
+            self.clock.sleep(DRIP).await;
         }
     }
 }
