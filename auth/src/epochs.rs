@@ -224,6 +224,9 @@ impl Driver {
                     | Fact::Mute { .. }
                     | Fact::Ban { .. }
                     | Fact::Words { .. }
+                    | Fact::Exclude { .. }
+                    | Fact::Person { .. }
+                    | Fact::Attribute { .. }
                     | Fact::Kick { .. }
                     | Fact::Close { .. }
                     | Fact::Keep { .. }

@@ -91,6 +91,8 @@ close_codes! {
     Bye = 3511, "bye";
     /// The session began without a ticket, and no room of it takes that any more.
     TicketRequired = 3512, "ticket_required";
+    /// The room is closed.
+    RoomClosed = 3513, "room_closed";
 }
 
 impl CloseCode {

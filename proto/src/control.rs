@@ -2,16 +2,23 @@
 //!
 //! JSON, not FlatBuffers: a few a second, and people read them with a bus's own tools.
 
+mod settings;
+
 use serde::{Deserialize, Serialize};
 
 use crate::address::Address;
+use crate::attribute::Attribute;
 use crate::decode::DecodeError;
 use crate::head::Base;
 use crate::heat::Heat;
-use crate::id::{AppId, Gen, NodeId, RoomId, SessionId, SlotNo, Term, ViewerId};
+use crate::id::{AppId, DeviceId, Gen, NodeId, RoomId, SessionId, SlotNo, Term, ViewerId};
+use crate::item::Role;
 use crate::limits::FACT_BYTES_MAX;
+use crate::network::Network;
 use crate::policy::{PolicyFact, SdkFact};
 use crate::time::Wall;
+
+pub use settings::{Action, LaneShares, Review, RoomSettings, Segments, Speakers};
 
 /// How many sessions that move one node takes in.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
@@ -149,6 +156,69 @@ pub enum Fact {
         /// Rises by one with each change.
         version: u64,
     },
+    /// Sessions of a device, or from a range of addresses, may not be in a room.
+    Exclude {
+        /// App of the room.
+        app: AppId,
+        /// Where.
+        room: RoomId,
+        /// Which.
+        what: Excluded,
+        /// Until when; 0 ends it.
+        until: Wall,
+    },
+    /// What a viewer is in a room, whatever the viewer's ticket says.
+    Person {
+        /// App of the room.
+        app: AppId,
+        /// Where.
+        room: RoomId,
+        /// Who.
+        viewer: ViewerId,
+        /// What; nothing in particular ends it.
+        standing: Standing,
+    },
+    /// The notice, an attribute or a counter of a room changed.
+    Attribute {
+        /// App of the room.
+        app: AppId,
+        /// Where.
+        room: RoomId,
+        /// What stands there now.
+        attribute: Attribute,
+    },
+}
+
+/// What may not be in a room.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Excluded {
+    /// Every session that names this device.
+    Device(DeviceId),
+    /// Every session from these addresses.
+    Range(Network),
+}
+
+/// What a viewer is in a room by the room's own word.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Standing {
+    /// The role; absent: the one that the viewer's ticket says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    /// On the allow-list: may speak where only those may, is kept when a share of comments is, and
+    /// is not kicked or banned.
+    pub listed: bool,
+    /// Follows the room: may speak where only followers may.
+    pub follows: bool,
+}
+
+impl Standing {
+    /// Whether it says nothing.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Public part of a token epoch.
@@ -179,102 +249,6 @@ pub struct RoomFact {
     pub open: bool,
     /// What it allows.
     pub settings: RoomSettings,
-}
-
-/// What a room allows.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct RoomSettings {
-    /// Longest comment, in graphemes.
-    pub graphemes_max: u32,
-    /// One comment per sender in this time; 0: off.
-    pub slow_mode_ms: u32,
-    /// Comments one viewer may send in a burst.
-    pub viewer_burst: u32,
-    /// Time after which one more comment of a viewer is allowed.
-    pub viewer_refill_ms: u32,
-    /// A sender says the same, or nearly the same, once in this time; 0: off.
-    pub repeat_ms: u32,
-    /// How often the room takes one text in ten seconds, from all senders together; 0: off.
-    pub echo_max: u32,
-    /// What is done about links.
-    pub links: Action,
-    /// Hosts that may be linked to, with those below them, in lower case.
-    pub link_hosts: Vec<String>,
-    /// What is done about e-mail addresses, telephone numbers and accounts of messengers.
-    pub contacts: Action,
-    /// Nobody but moderators and the host may send.
-    pub mute_all: bool,
-    /// Guests may be in the room.
-    pub guests: bool,
-    /// When segments are written.
-    pub segments: Segments,
-    /// Sessions from which the room is hot.
-    pub hot_sessions: u32,
-    /// Sessions below which a hot room turns cold again.
-    pub cold_sessions: u32,
-    /// Items the room shows a second.
-    pub items_per_s: u32,
-    /// Bytes of text the room shows a second.
-    pub bytes_per_s: u32,
-    /// Length of a slot.
-    pub interval_ms: u32,
-}
-
-impl Default for RoomSettings {
-    fn default() -> Self {
-        Self {
-            graphemes_max: 100,
-            slow_mode_ms: 0,
-            viewer_burst: 5,
-            viewer_refill_ms: 1000,
-            repeat_ms: 0,
-            echo_max: 0,
-            links: Action::Allow,
-            link_hosts: Vec::new(),
-            contacts: Action::Allow,
-            mute_all: false,
-            guests: true,
-            segments: Segments::Auto,
-            hot_sessions: 10_000,
-            cold_sessions: 8_000,
-            items_per_s: 50,
-            bytes_per_s: 16 * 1024,
-            interval_ms: 1000,
-        }
-    }
-}
-
-/// What is done about a text that holds something; of several the latest one counts.
-#[derive(
-    Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Action {
-    /// Nothing.
-    #[default]
-    Allow,
-    /// It is shown with stars for what was found.
-    Mask,
-    /// Only the sender sees it.
-    Shadow,
-    /// It is shown if the review hook says so; without a hook it is refused.
-    Review,
-    /// It is refused.
-    Refuse,
-}
-
-/// When a room writes segments.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Segments {
-    /// From warming until 60 s after cooling.
-    #[default]
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
 }
 
 /// A claim on a partition of a topic that is read by a group.
@@ -316,6 +290,16 @@ impl Fact {
             Self::Sdk(_) => "sdk".to_owned(),
             Self::Words { app, room: None, .. } => format!("words:{app}"),
             Self::Words { app, room: Some(room), .. } => format!("words:{app}:{room}"),
+            Self::Exclude { app, room, what: Excluded::Device(device), .. } => {
+                format!("exclude:{app}:{room}:device:{device}")
+            }
+            Self::Exclude { app, room, what: Excluded::Range(range), .. } => {
+                format!("exclude:{app}:{room}:range:{range}")
+            }
+            Self::Person { app, room, viewer, .. } => format!("person:{app}:{room}:{viewer}"),
+            Self::Attribute { app, room, attribute } => {
+                format!("attribute:{app}:{room}:{}", attribute.name)
+            }
         }
     }
 

@@ -217,6 +217,13 @@ name_id!(
     u8::is_ascii_graphic,
     |_| false
 );
+name_id!(
+    /// The name of something that a room tells everyone in it: `[A-Za-z0-9_-]{1,32}`.
+    AttributeName,
+    limits::ATTRIBUTE_NAME_BYTES_MAX,
+    is_word,
+    |_| false
+);
 
 /// Which bytes are ASCII and allowed: looked up, since a token's names are checked at every login.
 type Table = [bool; 256];

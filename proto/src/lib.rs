@@ -7,6 +7,7 @@
 #![deny(missing_docs)]
 
 pub mod address;
+pub mod attribute;
 pub mod close;
 pub mod control;
 pub mod decode;
@@ -17,9 +18,11 @@ pub mod head;
 pub mod heat;
 pub mod id;
 pub mod item;
+pub mod json;
 pub mod keys;
 pub mod limits;
 pub mod load;
+pub mod network;
 pub mod policy;
 pub mod quality;
 pub mod segment;

@@ -6,6 +6,10 @@ pub const ROOM_BYTES_MAX: usize = 64;
 pub const ACCOUNT_BYTES_MAX: usize = 64;
 /// Bytes of a device's name.
 pub const DEVICE_BYTES_MAX: usize = 32;
+/// Bytes of the name of a room's attribute.
+pub const ATTRIBUTE_NAME_BYTES_MAX: usize = 32;
+/// Bytes of an attribute's text: with 100 of them, and a notice, 40 KiB are said to who comes in.
+pub const ATTRIBUTE_BYTES_MAX: usize = 256;
 
 /// Bytes of one frame from a client, kind and flags included.
 pub const UPLINK_FRAME_BYTES_MAX: usize = 64 * 1024;

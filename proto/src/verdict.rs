@@ -90,6 +90,12 @@ reasons! {
     Unfair = 19, "unfair";
     /// Recalled by a moderator.
     Recalled = 20, "recalled";
+    /// The room takes comments of its followers only.
+    FollowersOnly = 21, "followers_only";
+    /// The room takes comments of those on its allow-list only.
+    ListedOnly = 22, "listed_only";
+    /// The room takes comments of its moderators only.
+    ModeratorsOnly = 23, "moderators_only";
 }
 
 /// What became of an admitted item.

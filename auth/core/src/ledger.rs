@@ -170,7 +170,10 @@ fn rank(fact: &Fact) -> Option<u64> {
         | Fact::Bases { .. }
         | Fact::Move { .. }
         | Fact::Lease(_)
-        | Fact::Words { .. } => None,
+        | Fact::Words { .. }
+        | Fact::Exclude { .. }
+        | Fact::Person { .. }
+        | Fact::Attribute { .. } => None,
     }
 }
 

@@ -1,14 +1,18 @@
-//! Kicks, bans and void epochs, as `control` tells them, bounded.
+//! Kicks, bans, excluded devices and addresses, and void epochs, as `control` tells them, bounded.
 
+mod exclusion;
 mod void;
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use foldhash::HashMap;
 use proto::control::Fact;
-use proto::id::{AppId, RoomId, ViewerId};
+use proto::id::{AppId, DeviceId, RoomId, ViewerId};
 use proto::time::Wall;
+
+use exclusion::Exclusions;
 
 pub use void::{VOIDS_MAX, Voids};
 
@@ -17,15 +21,17 @@ pub const NOT_BEFORE_LIFE: Duration = crate::ticket::LIFE_MAX;
 /// Kept so much longer than it counts: a clock that is ahead for a while forgets nothing.
 const SLACK: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Who was kicked, who is banned, which epochs are void.
+/// Who was kicked, who is banned, what is excluded, which epochs are void.
 ///
 /// One entry per (app, room, account), about 200 bytes. When kicks exceed `entries_max`, the
 /// oldest gives way and everything issued before it is refused instead, whoever it was issued
-/// to: too strict for some, never too lax. When bans do, the one that ends first gives way.
+/// to: too strict for some, never too lax. When bans or exclusions do, the one that ends first
+/// gives way.
 #[derive(Clone, Debug)]
 pub struct Revocations {
     kicks: Dated,
     bans: Dated,
+    exclusions: Exclusions,
     /// Everything issued earlier is refused.
     floor: Wall,
     /// No kick is later.
@@ -52,12 +58,14 @@ pub enum Standing {
 }
 
 impl Revocations {
-    /// No revocations yet; at most `entries_max` kicks and as many bans will be kept.
+    /// No revocations yet; at most `entries_max` kicks, as many bans and as many exclusions will
+    /// be kept.
     #[must_use]
     pub fn new(entries_max: usize) -> Self {
         Self {
             kicks: Dated::default(),
             bans: Dated::default(),
+            exclusions: Exclusions::default(),
             floor: Wall(0),
             newest_kick: Wall(0),
             voids: Voids::default(),
@@ -76,6 +84,10 @@ impl Revocations {
                 let subject = (*app, room.clone(), viewer.clone());
                 self.ban(subject, *until, now);
             }
+            Fact::Exclude { app, room, what, until } => {
+                let place = (*app, room.clone(), what.clone());
+                self.exclusions.set(place, *until, self.entries_max, now);
+            }
             Fact::Revoked { kid, from_epoch, to_epoch } => {
                 self.voids.add(*kid, *from_epoch, *to_epoch);
             }
@@ -90,7 +102,9 @@ impl Revocations {
             | Fact::Lease(_)
             | Fact::Policy(_)
             | Fact::Sdk(_)
-            | Fact::Words { .. } => {}
+            | Fact::Words { .. }
+            | Fact::Person { .. }
+            | Fact::Attribute { .. } => {}
         }
     }
 
@@ -98,6 +112,7 @@ impl Revocations {
     pub fn tick(&mut self, now: Wall) {
         self.kicks.forget_before(now - NOT_BEFORE_LIFE - SLACK);
         self.bans.forget_before(now - SLACK);
+        self.exclusions.forget_before(now - SLACK);
     }
 
     /// Whether the viewer was kicked from one of `rooms` after something was issued at `issued`.
@@ -149,19 +164,34 @@ impl Revocations {
         rooms.iter().any(|room| self.bans.of(app, room, viewer).is_some_and(|until| now < until))
     }
 
+    /// Whether a session that names this device, or comes from this address, may not be in one of
+    /// `rooms`.
+    #[must_use]
+    pub fn is_excluded(
+        &self,
+        app: AppId,
+        rooms: &[RoomId],
+        device: Option<&DeviceId>,
+        address: Option<IpAddr>,
+        now: Wall,
+    ) -> bool {
+        !self.exclusions.is_empty()
+            && rooms.iter().any(|room| self.exclusions.holds(app, room, device, address, now))
+    }
+
     /// Whether an epoch of a master was declared void.
     #[must_use]
     pub fn is_void(&self, kid: u8, epoch: u32) -> bool {
         self.voids.is_void(kid, epoch)
     }
 
-    /// Kicks and bans kept.
+    /// Kicks, bans and exclusions kept.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.kicks.at.len() + self.bans.at.len()
+        self.kicks.at.len() + self.bans.at.len() + self.exclusions.len()
     }
 
-    /// Whether no kick and no ban is kept.
+    /// Whether nothing of this is kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Path, Place};
+use crate::attribute::Attribute;
 use crate::close::CloseCode;
 use crate::head::Base;
 use crate::heat::Heat;
@@ -244,6 +245,13 @@ pub enum Control {
         room: RoomId,
         /// Until when; 0: until unmuted.
         until: Wall,
+    },
+    /// The room's notice, attributes or counters changed; who comes in is told all of them.
+    Attributes {
+        /// Where.
+        room: RoomId,
+        /// What stands there now; others stay as they are.
+        attributes: Vec<Attribute>,
     },
 }
 

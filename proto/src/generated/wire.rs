@@ -1409,15 +1409,16 @@ pub struct ResumedUnionTableOffset {}
 #[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
 pub const ENUM_MIN_CHANGE: u8 = 0;
 #[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
-pub const ENUM_MAX_CHANGE: u8 = 4;
+pub const ENUM_MAX_CHANGE: u8 = 5;
 #[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
 #[allow(non_camel_case_types)]
-pub const ENUM_VALUES_CHANGE: [Change; 5] = [
+pub const ENUM_VALUES_CHANGE: [Change; 6] = [
   Change::NONE,
   Change::HeatChange,
   Change::BasesChange,
   Change::ClosedChange,
   Change::MutedChange,
+  Change::AttributesChange,
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -1430,15 +1431,17 @@ impl Change {
   pub const BasesChange: Self = Self(2);
   pub const ClosedChange: Self = Self(3);
   pub const MutedChange: Self = Self(4);
+  pub const AttributesChange: Self = Self(5);
 
   pub const ENUM_MIN: u8 = 0;
-  pub const ENUM_MAX: u8 = 4;
+  pub const ENUM_MAX: u8 = 5;
   pub const ENUM_VALUES: &'static [Self] = &[
     Self::NONE,
     Self::HeatChange,
     Self::BasesChange,
     Self::ClosedChange,
     Self::MutedChange,
+    Self::AttributesChange,
   ];
   /// Returns the variant's name or "" if unknown.
   pub fn variant_name(self) -> Option<&'static str> {
@@ -1448,6 +1451,7 @@ impl Change {
       Self::BasesChange => Some("BasesChange"),
       Self::ClosedChange => Some("ClosedChange"),
       Self::MutedChange => Some("MutedChange"),
+      Self::AttributesChange => Some("AttributesChange"),
       _ => None,
     }
   }
@@ -1504,6 +1508,94 @@ impl<'a> ::flatbuffers::Verifiable for Change {
 impl ::flatbuffers::SimpleToVerifyInSlice for Change {}
 pub struct ChangeUnionTableOffset {}
 
+#[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
+pub const ENUM_MIN_VALUE_KIND: u8 = 0;
+#[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
+pub const ENUM_MAX_VALUE_KIND: u8 = 2;
+#[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
+#[allow(non_camel_case_types)]
+pub const ENUM_VALUES_VALUE_KIND: [ValueKind; 3] = [
+  ValueKind::Nothing,
+  ValueKind::Count,
+  ValueKind::Text,
+];
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(transparent)]
+pub struct ValueKind(pub u8);
+#[allow(non_upper_case_globals)]
+impl ValueKind {
+  pub const Nothing: Self = Self(0);
+  pub const Count: Self = Self(1);
+  pub const Text: Self = Self(2);
+
+  pub const ENUM_MIN: u8 = 0;
+  pub const ENUM_MAX: u8 = 2;
+  pub const ENUM_VALUES: &'static [Self] = &[
+    Self::Nothing,
+    Self::Count,
+    Self::Text,
+  ];
+  /// Returns the variant's name or "" if unknown.
+  pub fn variant_name(self) -> Option<&'static str> {
+    match self {
+      Self::Nothing => Some("Nothing"),
+      Self::Count => Some("Count"),
+      Self::Text => Some("Text"),
+      _ => None,
+    }
+  }
+}
+impl ::core::fmt::Debug for ValueKind {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter) -> ::core::fmt::Result {
+    if let Some(name) = self.variant_name() {
+      f.write_str(name)
+    } else {
+      f.write_fmt(format_args!("<UNKNOWN {:?}>", self.0))
+    }
+  }
+}
+impl<'a> ::flatbuffers::Follow<'a> for ValueKind {
+  type Inner = Self;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    let b = unsafe { ::flatbuffers::read_scalar_at::<u8>(buf, loc) };
+    Self(b)
+  }
+}
+
+impl ::flatbuffers::Push for ValueKind {
+    type Output = ValueKind;
+    #[inline]
+    unsafe fn push(&self, dst: &mut [u8], _written_len: usize) {
+        unsafe { ::flatbuffers::emplace_scalar::<u8>(dst, self.0) };
+    }
+}
+
+impl ::flatbuffers::EndianScalar for ValueKind {
+  type Scalar = u8;
+  #[inline]
+  fn to_little_endian(self) -> u8 {
+    self.0.to_le()
+  }
+  #[inline]
+  #[allow(clippy::wrong_self_convention)]
+  fn from_little_endian(v: u8) -> Self {
+    let b = u8::from_le(v);
+    Self(b)
+  }
+}
+
+impl<'a> ::flatbuffers::Verifiable for ValueKind {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    u8::run_verifier(v, pos)
+  }
+}
+
+impl ::flatbuffers::SimpleToVerifyInSlice for ValueKind {}
 #[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
 pub const ENUM_MIN_ACT: u8 = 1;
 #[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
@@ -6669,6 +6761,20 @@ impl<'a> Control<'a> {
     }
   }
 
+  #[inline]
+  #[allow(non_snake_case)]
+  pub fn change_as_attributes_change(&self) -> Option<AttributesChange<'a>> {
+    if self.change_type() == Change::AttributesChange {
+      let u = self.change();
+      // Safety:
+      // Created from a valid Table for this object
+      // Which contains a valid union in this slot
+      Some(unsafe { AttributesChange::init_from_table(u) })
+    } else {
+      None
+    }
+  }
+
 }
 
 impl ::flatbuffers::Verifiable for Control<'_> {
@@ -6683,6 +6789,7 @@ impl ::flatbuffers::Verifiable for Control<'_> {
           Change::BasesChange => v.verify_union_variant::<::flatbuffers::ForwardsUOffset<BasesChange>>("Change::BasesChange", pos),
           Change::ClosedChange => v.verify_union_variant::<::flatbuffers::ForwardsUOffset<ClosedChange>>("Change::ClosedChange", pos),
           Change::MutedChange => v.verify_union_variant::<::flatbuffers::ForwardsUOffset<MutedChange>>("Change::MutedChange", pos),
+          Change::AttributesChange => v.verify_union_variant::<::flatbuffers::ForwardsUOffset<AttributesChange>>("Change::AttributesChange", pos),
           _ => Ok(()),
         }
      })?
@@ -6761,6 +6868,13 @@ impl ::core::fmt::Debug for Control<'_> {
         },
         Change::MutedChange => {
           if let Some(x) = self.change_as_muted_change() {
+            ds.field("change", &x)
+          } else {
+            ds.field("change", &"InvalidFlatbuffer: Union discriminant does not match value.")
+          }
+        },
+        Change::AttributesChange => {
+          if let Some(x) = self.change_as_attributes_change() {
             ds.field("change", &x)
           } else {
             ds.field("change", &"InvalidFlatbuffer: Union discriminant does not match value.")
@@ -7229,6 +7343,285 @@ impl ::core::fmt::Debug for MutedChange<'_> {
       ds.finish()
   }
 }
+pub enum AttributesChangeOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct AttributesChange<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for AttributesChange<'a> {
+  type Inner = AttributesChange<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> AttributesChange<'a> {
+  pub const VT_ROOM: ::flatbuffers::VOffsetT = 4;
+  pub const VT_ATTRIBUTES: ::flatbuffers::VOffsetT = 6;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    AttributesChange { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args AttributesChangeArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<AttributesChange<'bldr>> {
+    let mut builder = AttributesChangeBuilder::new(_fbb);
+    if let Some(x) = args.attributes { builder.add_attributes(x); }
+    if let Some(x) = args.room { builder.add_room(x); }
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn room(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(AttributesChange::VT_ROOM, None).unwrap()}
+  }
+  #[inline]
+  pub fn attributes(&self) -> Option<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<Attribute<'a>>>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<Attribute>>>>(AttributesChange::VT_ATTRIBUTES, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for AttributesChange<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("room", Self::VT_ROOM, true)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, ::flatbuffers::ForwardsUOffset<Attribute>>>>("attributes", Self::VT_ATTRIBUTES, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct AttributesChangeArgs<'a> {
+    pub room: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub attributes: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<Attribute<'a>>>>>,
+}
+impl<'a> Default for AttributesChangeArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    AttributesChangeArgs {
+      room: None, // required field
+      attributes: None,
+    }
+  }
+}
+
+pub struct AttributesChangeBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> AttributesChangeBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_room(&mut self, room: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(AttributesChange::VT_ROOM, room);
+  }
+  #[inline]
+  pub fn add_attributes(&mut self, attributes: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , ::flatbuffers::ForwardsUOffset<Attribute<'b >>>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(AttributesChange::VT_ATTRIBUTES, attributes);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> AttributesChangeBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    AttributesChangeBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<AttributesChange<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, AttributesChange::VT_ROOM,"room");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for AttributesChange<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("AttributesChange");
+      ds.field("room", &self.room());
+      ds.field("attributes", &self.attributes());
+      ds.finish()
+  }
+}
+pub enum AttributeOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct Attribute<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for Attribute<'a> {
+  type Inner = Attribute<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> Attribute<'a> {
+  pub const VT_NAME: ::flatbuffers::VOffsetT = 4;
+  pub const VT_VERSION: ::flatbuffers::VOffsetT = 6;
+  pub const VT_KIND: ::flatbuffers::VOffsetT = 8;
+  pub const VT_COUNT: ::flatbuffers::VOffsetT = 10;
+  pub const VT_TEXT: ::flatbuffers::VOffsetT = 12;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    Attribute { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args AttributeArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<Attribute<'bldr>> {
+    let mut builder = AttributeBuilder::new(_fbb);
+    builder.add_count(args.count);
+    builder.add_version(args.version);
+    if let Some(x) = args.text { builder.add_text(x); }
+    if let Some(x) = args.name { builder.add_name(x); }
+    builder.add_kind(args.kind);
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn name(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(Attribute::VT_NAME, None).unwrap()}
+  }
+  #[inline]
+  pub fn version(&self) -> u64 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<u64>(Attribute::VT_VERSION, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn kind(&self) -> ValueKind {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<ValueKind>(Attribute::VT_KIND, Some(ValueKind::Nothing)).unwrap()}
+  }
+  #[inline]
+  pub fn count(&self) -> i64 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i64>(Attribute::VT_COUNT, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn text(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(Attribute::VT_TEXT, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for Attribute<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("name", Self::VT_NAME, true)?
+     .visit_field::<u64>("version", Self::VT_VERSION, false)?
+     .visit_field::<ValueKind>("kind", Self::VT_KIND, false)?
+     .visit_field::<i64>("count", Self::VT_COUNT, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("text", Self::VT_TEXT, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct AttributeArgs<'a> {
+    pub name: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub version: u64,
+    pub kind: ValueKind,
+    pub count: i64,
+    pub text: Option<::flatbuffers::WIPOffset<&'a str>>,
+}
+impl<'a> Default for AttributeArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    AttributeArgs {
+      name: None, // required field
+      version: 0,
+      kind: ValueKind::Nothing,
+      count: 0,
+      text: None,
+    }
+  }
+}
+
+pub struct AttributeBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> AttributeBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_name(&mut self, name: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(Attribute::VT_NAME, name);
+  }
+  #[inline]
+  pub fn add_version(&mut self, version: u64) {
+    self.fbb_.push_slot::<u64>(Attribute::VT_VERSION, version, 0);
+  }
+  #[inline]
+  pub fn add_kind(&mut self, kind: ValueKind) {
+    self.fbb_.push_slot::<ValueKind>(Attribute::VT_KIND, kind, ValueKind::Nothing);
+  }
+  #[inline]
+  pub fn add_count(&mut self, count: i64) {
+    self.fbb_.push_slot::<i64>(Attribute::VT_COUNT, count, 0);
+  }
+  #[inline]
+  pub fn add_text(&mut self, text: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(Attribute::VT_TEXT, text);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> AttributeBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    AttributeBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<Attribute<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, Attribute::VT_NAME,"name");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for Attribute<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("Attribute");
+      ds.field("name", &self.name());
+      ds.field("version", &self.version());
+      ds.field("kind", &self.kind());
+      ds.field("count", &self.count());
+      ds.field("text", &self.text());
+      ds.finish()
+  }
+}
 pub enum PongOffset {}
 #[derive(Copy, Clone, PartialEq)]
 
@@ -7648,6 +8041,9 @@ impl<'a> UplinkEntry<'a> {
   pub const VT_ACT: ::flatbuffers::VOffsetT = 24;
   pub const VT_MAY_SEND: ::flatbuffers::VOffsetT = 26;
   pub const VT_AGE_MS: ::flatbuffers::VOffsetT = 28;
+  pub const VT_ADDRESS: ::flatbuffers::VOffsetT = 30;
+  pub const VT_PORT: ::flatbuffers::VOffsetT = 32;
+  pub const VT_DEVICE: ::flatbuffers::VOffsetT = 34;
 
   #[inline]
   pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
@@ -7663,11 +8059,14 @@ impl<'a> UplinkEntry<'a> {
     builder.add_cid(args.cid);
     builder.add_at_ms(args.at_ms);
     builder.add_session(args.session);
+    if let Some(x) = args.device { builder.add_device(x); }
+    if let Some(x) = args.address { builder.add_address(x); }
     builder.add_age_ms(args.age_ms);
     builder.add_count(args.count);
     if let Some(x) = args.style { builder.add_style(x); }
     if let Some(x) = args.text { builder.add_text(x); }
     if let Some(x) = args.viewer { builder.add_viewer(x); }
+    builder.add_port(args.port);
     builder.add_room(args.room);
     builder.add_may_send(args.may_send);
     builder.add_act(args.act);
@@ -7767,6 +8166,27 @@ impl<'a> UplinkEntry<'a> {
     // which contains a valid value in this slot
     unsafe { self._tab.get::<u32>(UplinkEntry::VT_AGE_MS, Some(0)).unwrap()}
   }
+  #[inline]
+  pub fn address(&self) -> Option<::flatbuffers::Vector<'a, u8>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, u8>>>(UplinkEntry::VT_ADDRESS, None)}
+  }
+  #[inline]
+  pub fn port(&self) -> u16 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<u16>(UplinkEntry::VT_PORT, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn device(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(UplinkEntry::VT_DEVICE, None)}
+  }
 }
 
 impl ::flatbuffers::Verifiable for UplinkEntry<'_> {
@@ -7788,6 +8208,9 @@ impl ::flatbuffers::Verifiable for UplinkEntry<'_> {
      .visit_field::<Act>("act", Self::VT_ACT, false)?
      .visit_field::<bool>("may_send", Self::VT_MAY_SEND, false)?
      .visit_field::<u32>("age_ms", Self::VT_AGE_MS, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u8>>>("address", Self::VT_ADDRESS, false)?
+     .visit_field::<u16>("port", Self::VT_PORT, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("device", Self::VT_DEVICE, false)?
      .finish();
     Ok(())
   }
@@ -7806,6 +8229,9 @@ pub struct UplinkEntryArgs<'a> {
     pub act: Act,
     pub may_send: bool,
     pub age_ms: u32,
+    pub address: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u8>>>,
+    pub port: u16,
+    pub device: Option<::flatbuffers::WIPOffset<&'a str>>,
 }
 impl<'a> Default for UplinkEntryArgs<'a> {
   #[inline]
@@ -7824,6 +8250,9 @@ impl<'a> Default for UplinkEntryArgs<'a> {
       act: Act::Join,
       may_send: false,
       age_ms: 0,
+      address: None,
+      port: 0,
+      device: None,
     }
   }
 }
@@ -7886,6 +8315,18 @@ impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> UplinkEntryBuilder<'a, 'b, A>
     self.fbb_.push_slot::<u32>(UplinkEntry::VT_AGE_MS, age_ms, 0);
   }
   #[inline]
+  pub fn add_address(&mut self, address: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , u8>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(UplinkEntry::VT_ADDRESS, address);
+  }
+  #[inline]
+  pub fn add_port(&mut self, port: u16) {
+    self.fbb_.push_slot::<u16>(UplinkEntry::VT_PORT, port, 0);
+  }
+  #[inline]
+  pub fn add_device(&mut self, device: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(UplinkEntry::VT_DEVICE, device);
+  }
+  #[inline]
   pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> UplinkEntryBuilder<'a, 'b, A> {
     let start = _fbb.start_table();
     UplinkEntryBuilder {
@@ -7917,6 +8358,9 @@ impl ::core::fmt::Debug for UplinkEntry<'_> {
       ds.field("act", &self.act());
       ds.field("may_send", &self.may_send());
       ds.field("age_ms", &self.age_ms());
+      ds.field("address", &self.address());
+      ds.field("port", &self.port());
+      ds.field("device", &self.device());
       ds.finish()
   }
 }

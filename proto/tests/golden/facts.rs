@@ -7,7 +7,7 @@ use proto::decode::DecodeError;
 use proto::limits::FACT_BYTES_MAX;
 
 /// One of each kind.
-const FACTS: [&str; 13] = [
+const FACTS: [&str; 18] = [
     r#"{"fact":"epoch","epoch":2975000,"interval_s":600,"alg":1,"random":"a0a1","kids":[1,0]}"#,
     r#"{"fact":"room","app":1,"room":"r-1","version":7,"open":true,"settings":{"slow_mode_ms":5}}"#,
     r#"{"fact":"mute","app":1,"room":"r-1","viewer":"Zoë","until":1800000000000}"#,
@@ -21,6 +21,11 @@ const FACTS: [&str; 13] = [
     r#"{"fact":"revoked","kid":1,"from_epoch":0,"to_epoch":4294967295}"#,
     r#"{"fact":"policy","app":1,"room":"r-1","version":2,"policy":{"entry":"guest"}}"#,
     r#"{"fact":"sdk","version":2,"rules":[{"sdk":"rust","below":"1.4.0","act":"warn"}]}"#,
+    r#"{"fact":"words","app":1,"room":"r-1","version":2}"#,
+    r#"{"fact":"exclude","app":1,"room":"r-1","what":{"device":"d"},"until":0}"#,
+    r#"{"fact":"exclude","app":1,"room":"r-1","what":{"range":"2001:db8::/32"},"until":5}"#,
+    r#"{"fact":"person","app":1,"room":"r-1","viewer":"u","standing":{"role":"vip","listed":true}}"#,
+    r#"{"fact":"attribute","app":1,"room":"r-1","attribute":{"name":"n","version":3,"value":-7}}"#,
 ];
 
 /// Decodes; what is accepted must survive another turn unchanged.

@@ -11,6 +11,8 @@ use proto::time::Wall;
 const ORDER_KEPT: Duration = Duration::from_mins(10);
 /// Longer than any token or ticket that a kick makes void.
 const KICK_KEPT: Duration = Duration::from_hours(24);
+/// Longer than anybody comes back to a room that was closed.
+const CLOSED_KEPT: Duration = Duration::from_hours(24);
 /// Longer than an epoch and the six that are announced before it.
 const EPOCH_KEPT: Duration = Duration::from_hours(24);
 
@@ -22,13 +24,17 @@ pub(super) fn has_lapsed(value: &[u8], age: Duration, now: Wall) -> bool {
     }
     match Fact::decode(value) {
         Ok(Fact::Lease(lease)) => lease.expires < now && age > ORDER_KEPT,
-        Ok(Fact::Mute { until, .. } | Fact::Ban { until, .. }) => until < now && age > ORDER_KEPT,
+        Ok(Fact::Mute { until, .. } | Fact::Ban { until, .. } | Fact::Exclude { until, .. }) => {
+            until < now && age > ORDER_KEPT
+        }
+        Ok(Fact::Person { standing, .. }) => standing.is_none() && age > ORDER_KEPT,
+        Ok(Fact::Attribute { attribute, .. }) => attribute.value.is_none() && age > ORDER_KEPT,
         Ok(Fact::Close { .. } | Fact::Move { .. } | Fact::Keep { .. }) => age > ORDER_KEPT,
         Ok(Fact::Kick { .. }) => age > KICK_KEPT,
         Ok(Fact::Epoch(_)) => age > EPOCH_KEPT,
+        Ok(Fact::Room(room)) => !room.open && age > CLOSED_KEPT,
         Ok(
-            Fact::Room(_)
-            | Fact::Heat { .. }
+            Fact::Heat { .. }
             | Fact::Bases { .. }
             | Fact::Revoked { .. }
             | Fact::Policy(_)
@@ -66,6 +72,20 @@ mod tests {
     fn what_is_no_fact_is_kept_and_a_tombstone_is_not() {
         assert!(!has_lapsed(b"bytes", Duration::MAX, Wall(0)));
         assert!(has_lapsed(b"", Duration::ZERO, Wall(0)));
+    }
+
+    #[test]
+    fn what_says_nothing_any_more_lapses() {
+        let person = |text: &str| {
+            let text =
+                format!(r#"{{"fact":"person","app":1,"room":"r","viewer":"v","standing":{text}}}"#);
+            Fact::decode(text.as_bytes()).unwrap().encode()
+        };
+        let old = Duration::from_hours(1);
+
+        assert!(has_lapsed(&person("{}"), old, Wall(0)));
+        assert!(!has_lapsed(&person("{}"), ORDER_KEPT, Wall(0)));
+        assert!(!has_lapsed(&person(r#"{"listed":true}"#), old, Wall(0)));
     }
 
     fn mute(until: Wall) -> Vec<u8> {

@@ -1,5 +1,7 @@
 //! Server to client.
 
+mod attributes;
+
 use bytes::Bytes;
 use flatbuffers::{UnionWIPOffset, WIPOffset};
 
@@ -200,6 +202,10 @@ fn change(b: &mut Builder, control: &Control) -> (fb::Change, WIPOffset<UnionWIP
             let args = fb::MutedChangeArgs { room, until_ms: until.0 };
             (fb::Change::MutedChange, fb::MutedChange::create(b, &args).as_union_value())
         }
+        Control::Attributes { room, attributes: all } => {
+            let args = attributes::write(b, room, all);
+            (fb::Change::AttributesChange, fb::AttributesChange::create(b, &args).as_union_value())
+        }
     }
 }
 
@@ -343,6 +349,9 @@ fn read_control(it: fb::Control<'_>) -> Result<Control, DecodeError> {
     }
     if let Some(it) = it.change_as_muted_change() {
         return Ok(Control::Muted { room: word::room(it.room())?, until: Wall(it.until_ms()) });
+    }
+    if let Some(it) = it.change_as_attributes_change() {
+        return attributes::read(it);
     }
     refused("change")
 }

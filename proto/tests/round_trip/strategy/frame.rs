@@ -2,11 +2,12 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proto::attribute::{Attribute, COUNT_MAX, Value as AttributeValue};
 use proto::frame::{
     Ack, Batch, Close, Comment, Control, Credential, Downlink, Hello, Join, JoinOutcome, Joined,
     Login, LoginOk, Path, Refused, Report, Resumed, Seal, Uplink, Welcome,
 };
-use proto::id::{Cid, DeviceId, SessionId, SlotNo};
+use proto::id::{AttributeName, Cid, DeviceId, SessionId, SlotNo};
 use proto::limits::BASES_MAX;
 use proto::quality::BaseReport;
 use proto::time::Wall;
@@ -206,7 +207,22 @@ fn control() -> impl Strategy<Value = Control> {
         room().prop_map(|room| Control::Closed { room }),
         (room(), any::<u64>())
             .prop_map(|(room, until)| Control::Muted { room, until: Wall(until) }),
+        (room(), vec(attribute(), 0..5))
+            .prop_map(|(room, attributes)| Control::Attributes { room, attributes }),
     ]
+}
+
+fn attribute() -> impl Strategy<Value = Attribute> {
+    let value = prop_oneof![
+        (-COUNT_MAX..=COUNT_MAX).prop_map(AttributeValue::Count),
+        ".{0,60}".prop_map(AttributeValue::Text),
+    ];
+    let name = prop_oneof![Just("notice".to_owned()), "[A-Za-z0-9_-]{1,32}"];
+    (name, any::<u64>(), prop::option::of(value)).prop_map(|(name, version, value)| Attribute {
+        name: AttributeName::parse(&name).expect("the pattern is the grammar"),
+        version,
+        value,
+    })
 }
 
 fn close() -> impl Strategy<Value = Close> {
