@@ -40,6 +40,10 @@ pub struct Config {
     pub hot_hold_ms: u32,
     /// How long a room must be empty before it turns cold, in milliseconds.
     pub cold_hold_ms: u32,
+    /// An empty room in which nothing happened for so long, and that writes no segments, does nothing
+    /// more until somebody comes or something is to be shown, in seconds. What comes first then waits
+    /// some milliseconds for a new gen.
+    pub rest_s: u32,
     /// A link's count of people is believed for this many milliseconds.
     pub gauge_ms_max: u32,
     /// Slots are kept for this many seconds, about 15 KB a slot and busy room in four files.
@@ -86,6 +90,7 @@ impl Default for Config {
             jump_ms_max: 30_000,
             hot_hold_ms: 2000,
             cold_hold_ms: 10_000,
+            rest_s: 300,
             gauge_ms_max: 4000,
             retention_s: 600,
             spread_ms: 300,
@@ -113,6 +118,7 @@ impl Config {
         ensure!(Shares::new(self.shares).is_some(), "shares promise more than 100 %");
         ensure!((20..=1000).contains(&self.flush_ms), "flush_ms is not between 20 and 1000");
         ensure!(self.retention_s > 0, "retention_s is 0");
+        ensure!(self.rest_s > 0, "rest_s is 0");
         ensure!(self.writers > 0, "writers is 0");
         ensure!(self.queues_max > 0 && self.store_queue_max > 0, "a queue has no place");
         ensure!(!self.base.ends_with('/'), "base ends with a slash");
@@ -135,6 +141,7 @@ impl Config {
             lite_comments_per_s: self.lite_comments_per_s,
             hot_hold: millis(self.hot_hold_ms),
             cold_hold: millis(self.cold_hold_ms),
+            rest: Duration::from_secs(self.rest_s.into()),
         }
     }
 }

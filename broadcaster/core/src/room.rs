@@ -7,6 +7,7 @@
 
 mod exchange;
 mod repeats;
+mod rest;
 mod sealing;
 #[cfg(test)]
 mod tests;
@@ -16,8 +17,8 @@ use std::time::Duration;
 
 use proto::head::GenInfo;
 use proto::heat::Heat;
-use proto::id::{Gen, SlotNo};
-use proto::item::{Item, Placed};
+use proto::id::{Gen, ItemId, SlotNo};
+use proto::item::{Item, Lane, Placed};
 use proto::limits::{ENVELOPE_ENTRIES_MAX, FLUSH_ITEMS_MAX, SEGMENT_ITEMS_MAX};
 use proto::time::{Mono, Wall};
 use proto::verdict::{Fate, Reason};
@@ -27,7 +28,8 @@ use crate::budget::{Budget, Span};
 use crate::pace::Pace;
 use crate::recent::{Known, Recent};
 use crate::room::repeats::Repeats;
-use crate::scheduler::Scheduler;
+use crate::room::rest::Rest;
+use crate::scheduler::{Scheduler, Settled};
 use crate::settings::Settings;
 use crate::thermostat::Thermostat;
 use crate::timeline::{Due, Flush, Timeline};
@@ -56,6 +58,7 @@ pub struct Room {
     life: Life,
     online: u32,
     cooled_at: Option<Mono>,
+    rest: Rest,
     repeats: Repeats,
     fates: Vec<Told>,
     outputs: VecDeque<Output>,
@@ -83,6 +86,7 @@ impl Room {
             life: Life::Open,
             online: 0,
             cooled_at: None,
+            rest: Rest::default(),
             repeats: Repeats::default(),
             fates: Vec::new(),
             outputs: VecDeque::new(),
@@ -100,7 +104,7 @@ impl Room {
             Input::Known(items) => self.know(items, now),
             Input::Gauge { people, sessions } => self.gauge(people, sessions, now),
         }
-        self.tell_shed();
+        self.tell_settled();
     }
 
     /// Does whatever came due at or before `now`.
@@ -110,7 +114,7 @@ impl Room {
             self.scheduler.expire(now.mono);
             self.want_gen(now);
         }
-        self.tell_shed();
+        self.tell_settled();
     }
 
     /// The next thing that must happen.
@@ -126,7 +130,7 @@ impl Room {
     #[must_use]
     pub fn deadline(&self) -> Option<Mono> {
         let Some((timeline, pace)) = &self.timeline else {
-            let must_ask = !self.has_asked && self.life != Life::Ended;
+            let must_ask = !self.has_asked && self.life != Life::Ended && !self.rest.is_resting();
             return if must_ask { Some(Mono(0)) } else { self.scheduler.deadline() };
         };
         let time = pace.time();
@@ -148,6 +152,7 @@ impl Room {
     }
 
     fn take_in(&mut self, item: Item, now: Now) {
+        self.rest.wake();
         let (id, lane) = (item.id, item.lane);
         match self.recent.find(id) {
             Some(Known::Waiting) => return,
@@ -165,10 +170,24 @@ impl Room {
             self.fates.push(Told { id, lane, fate });
             return;
         }
+        let recalls = item.body.recalls();
         match self.scheduler.push(item, now.mono) {
             Ok(()) => self.recent.insert(id, lane, Known::Waiting, now.mono),
-            Err(_full) => self.outputs.push_back(Output::Deferred(id, lane)),
+            Err(_full) => return self.outputs.push_back(Output::Deferred(id, lane)),
         }
+        if let Some(of) = recalls {
+            self.recall(of, now);
+        }
+    }
+
+    /// What waits is not shown, what is still to come neither; what was shown is not repeated.
+    fn recall(&mut self, of: ItemId, now: Now) {
+        if !self.scheduler.recall(of) {
+            let fate = Fate::Shed { reason: Reason::Recalled };
+            // Of which lane it will be is not known: it is remembered as long as the longest.
+            self.recent.insert(of, Lane::Notice, Known::Fated(fate), now.mono);
+        }
+        self.repeats.recall(of);
     }
 
     fn know(&mut self, items: Vec<Told>, now: Now) {
@@ -181,6 +200,7 @@ impl Room {
         self.scheduler.set(settings.scheduler);
         self.settings = settings;
         self.life = Life::Open;
+        self.rest.wake();
     }
 
     fn close(&mut self) {
@@ -253,6 +273,7 @@ impl Room {
 
     fn gauge(&mut self, people: u32, sessions: u32, now: Now) {
         self.online = people;
+        self.watch_rest(sessions, now.mono);
         let Some((timeline, _)) = &self.timeline else {
             return;
         };
@@ -349,7 +370,7 @@ impl Room {
     }
 
     fn want_gen(&mut self, now: Now) {
-        if self.has_asked || self.life == Life::Ended {
+        if self.has_asked || self.life == Life::Ended || self.rest.is_resting() {
             return;
         }
         self.has_asked = true;
@@ -374,11 +395,10 @@ impl Room {
         self.outputs.push_back(Output::WantGen { after: self.newest_gen, epoch_ms, interval_ms });
     }
 
-    fn tell_shed(&mut self) {
-        while let Some(shed) = self.scheduler.poll() {
-            let fate = Fate::Shed { reason: shed.reason };
-            self.recent.settle(shed.id, fate);
-            self.fates.push(Told { id: shed.id, lane: shed.lane, fate });
+    fn tell_settled(&mut self) {
+        while let Some(Settled { id, lane, fate }) = self.scheduler.poll() {
+            self.recent.settle(id, fate);
+            self.fates.push(Told { id, lane, fate });
         }
     }
 }

@@ -2,7 +2,12 @@
 //!
 //! Items of a lane leave in the order they came, so every sender's order holds within a lane.
 //! Protected lanes are never shed: an item that finds its lane full is refused instead, stays open
-//! in the journal of whoever sent it, and comes again.
+//! in the journal of whoever sent it, and comes again. Where a room wants combos, a gift joins one
+//! of the same sender that waits.
+
+mod combo;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,7 +15,7 @@ use std::time::Duration;
 use proto::id::ItemId;
 use proto::item::{Item, Lane};
 use proto::time::Mono;
-use proto::verdict::Reason;
+use proto::verdict::{Fate, Reason};
 
 use crate::budget::{Budget, Purse, Span};
 use crate::lane::{Shares, index};
@@ -29,6 +34,9 @@ pub struct Limits {
     pub wait_ms_max: u32,
     /// Items waiting in one protected lane.
     pub protected_waiting_max: usize,
+    /// Equal gifts of one sender that come within so long become one with their sum; low gifts
+    /// wait for it. Zero: every gift is shown by itself.
+    pub combo: Duration,
 }
 
 impl Limits {
@@ -40,15 +48,15 @@ impl Limits {
     }
 }
 
-/// An item that was given up.
+/// An item that is in no flush.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Shed {
+pub struct Settled {
     /// Which.
     pub id: ItemId,
     /// From which lane.
     pub lane: Lane,
-    /// Why.
-    pub reason: Reason,
+    /// What became of it.
+    pub fate: Fate,
 }
 
 /// The lane of a protected item is full; the item was not taken and is not shed.
@@ -62,13 +70,15 @@ pub struct Scheduler {
     limits: Limits,
     purse: Purse,
     lanes: [VecDeque<Waiting>; 4],
-    shed: VecDeque<Shed>,
+    settled: VecDeque<Settled>,
 }
 
 #[derive(Debug)]
 struct Waiting {
     item: Item,
     since: Mono,
+    /// Gifts that joined it, and their counts.
+    joined: Vec<(ItemId, u32)>,
 }
 
 impl Scheduler {
@@ -79,7 +89,7 @@ impl Scheduler {
             limits,
             purse: Purse::new(limits.budget, limits.shares),
             lanes: Default::default(),
-            shed: VecDeque::new(),
+            settled: VecDeque::new(),
         }
     }
 
@@ -93,6 +103,9 @@ impl Scheduler {
     pub fn push(&mut self, item: Item, now: Mono) -> Result<(), Full> {
         let lane = item.lane;
         let queue = &mut self.lanes[index(lane)];
+        if combo::join(queue, &item, self.limits.combo, now) {
+            return Ok(());
+        }
         if lane.is_protected() {
             if queue.len() >= self.limits.protected_waiting_max {
                 return Err(Full);
@@ -100,9 +113,9 @@ impl Scheduler {
         } else if queue.len() >= self.limits.comments_waiting_max()
             && let Some(oldest) = queue.pop_front()
         {
-            self.shed.push_back(shed(&oldest.item, Reason::OverBudget));
+            self.settled.push_back(shed(&oldest.item, Reason::OverBudget));
         }
-        queue.push_back(Waiting { item, since: now });
+        queue.push_back(Waiting { item, since: now, joined: Vec::new() });
         Ok(())
     }
 
@@ -116,7 +129,7 @@ impl Scheduler {
         let mut taken: [Vec<Item>; 4] = Default::default();
         for guaranteed in [true, false] {
             for lane in Lane::ALL {
-                self.take_lane(lane, guaranteed, &mut room, &mut taken[index(lane)]);
+                self.take_lane(lane, guaranteed, now, &mut room, &mut taken[index(lane)]);
             }
         }
         self.expire(now);
@@ -128,32 +141,42 @@ impl Scheduler {
         let wait = Duration::from_millis(self.limits.wait_ms_max.into());
         let comments = &mut self.lanes[index(Lane::Comment)];
         while let Some(oldest) = comments.pop_front_if(|it| now.since(it.since) >= wait) {
-            self.shed.push_back(shed(&oldest.item, Reason::OverBudget));
+            self.settled.push_back(shed(&oldest.item, Reason::OverBudget));
         }
     }
 
     /// Sheds every waiting comment: the room closes.
     pub fn shed_comments(&mut self, reason: Reason) {
         for waiting in self.lanes[index(Lane::Comment)].drain(..) {
-            self.shed.push_back(shed(&waiting.item, reason));
+            self.settled.push_back(shed(&waiting.item, reason));
         }
     }
 
-    /// Gives up a waiting item, of whichever lane; whether there was one.
+    /// Gives up a waiting item, of whichever lane; whether there was one. With a gift go those that
+    /// joined it; one of those goes alone.
     pub fn recall(&mut self, id: ItemId) -> bool {
         for queue in &mut self.lanes {
+            if let Some(waiting) = queue.iter_mut().find(|it| it.joined.iter().any(|it| it.0 == id))
+            {
+                combo::leave(waiting, id);
+                let (lane, fate) = (waiting.item.lane, Fate::Shed { reason: Reason::Recalled });
+                self.settled.push_back(Settled { id, lane, fate });
+                return true;
+            }
             let found = queue.iter().position(|it| it.item.id == id);
-            if let Some(waiting) = found.and_then(|it| queue.remove(it)) {
-                self.shed.push_back(shed(&waiting.item, Reason::Recalled));
+            if let Some(Waiting { item, joined, .. }) = found.and_then(|it| queue.remove(it)) {
+                let shed = shed(&item, Reason::Recalled);
+                self.settled.push_back(shed);
+                self.settled.extend(joined.iter().map(|&(id, _)| Settled { id, ..shed }));
                 return true;
             }
         }
         false
     }
 
-    /// The next shed item that nobody was told of.
-    pub fn poll(&mut self) -> Option<Shed> {
-        self.shed.pop_front()
+    /// The next item in no flush that nobody was told of.
+    pub fn poll(&mut self) -> Option<Settled> {
+        self.settled.pop_front()
     }
 
     /// When the oldest comment will be shed, unless it is taken before.
@@ -179,6 +202,7 @@ impl Scheduler {
         &mut self,
         lane: Lane,
         guaranteed: bool,
+        now: Mono,
         room: &mut Budget,
         taken: &mut Vec<Item>,
     ) {
@@ -186,7 +210,8 @@ impl Scheduler {
         // The others' parts do not change while only this lane spends.
         let kept = self.purse.left().minus(self.purse.spare(others));
         let queue = &mut self.lanes[index(lane)];
-        while let Some(first) = queue.front() {
+        let held = if lane == Lane::LowGift { self.limits.combo } else { Duration::ZERO };
+        while let Some(first) = queue.front().filter(|it| now.since(it.since) >= held) {
             let left =
                 if guaranteed { self.purse.own(lane) } else { self.purse.left().minus(kept) };
             let bytes = text_bytes(&first.item);
@@ -198,19 +223,21 @@ impl Scheduler {
             self.purse.spend(lane, price);
             room.items_max -= 1;
             room.bytes_max -= bytes;
-            taken.extend(queue.pop_front().map(|it| it.item));
+            let Some(Waiting { item, joined, .. }) = queue.pop_front() else {
+                return;
+            };
+            let fate = Fate::Merged { into: item.id };
+            self.settled.extend(joined.iter().map(|&(id, _)| Settled { id, lane, fate }));
+            taken.push(item);
         }
     }
 }
 
-const fn shed(item: &Item, reason: Reason) -> Shed {
-    Shed { id: item.id, lane: item.lane, reason }
+const fn shed(item: &Item, reason: Reason) -> Settled {
+    Settled { id: item.id, lane: item.lane, fate: Fate::Shed { reason } }
 }
 
 /// What an item costs in bytes: its text.
 pub(crate) fn text_bytes(item: &Item) -> u32 {
     item.body.text().map_or(0, |it| u32::try_from(it.len()).unwrap_or(u32::MAX))
 }
-
-#[cfg(test)]
-mod tests;

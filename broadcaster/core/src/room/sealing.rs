@@ -9,6 +9,7 @@ use proto::time::{Mono, Wall};
 use super::{COOLING, Output, Room, Sealed};
 use crate::Now;
 use crate::pack::{crc, lite, pack};
+use crate::settings::Settings;
 use crate::timeline::Slot;
 
 impl Room {
@@ -45,12 +46,13 @@ impl Room {
     }
 
     fn lite_comments(&self) -> usize {
-        let house = &self.settings.house;
-        let comments = u64::from(house.lite_comments_per_s) * u64::from(house.flush_ms) / 1000;
-        usize::try_from(comments).unwrap_or(usize::MAX).max(1)
+        let Settings { lite_comments_per_s, house, .. } = &self.settings;
+        let comments = u64::from(*lite_comments_per_s) * u64::from(house.flush_ms) / 1000;
+        let least = usize::from(*lite_comments_per_s > 0);
+        usize::try_from(comments).unwrap_or(usize::MAX).max(least)
     }
 
-    fn is_written(&self, now: Mono) -> bool {
+    pub(super) fn is_written(&self, now: Mono) -> bool {
         match self.settings.segments {
             Segments::Always => true,
             Segments::Never => false,

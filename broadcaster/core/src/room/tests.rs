@@ -2,6 +2,8 @@
 
 mod any_day;
 mod clocks;
+mod recall;
+mod rest;
 
 use proto::control::{RoomFact, RoomSettings};
 use proto::id::{AppId, ItemId, RoomId, SenderRef, Seq};

@@ -14,6 +14,7 @@ fn limits(items_max: u32, bytes_max: u32) -> Limits {
         shares: Shares::default(),
         wait_ms_max: 3000,
         protected_waiting_max: 100,
+        combo: Duration::ZERO,
     }
 }
 
@@ -101,8 +102,8 @@ fn a_comment_waits_three_seconds_and_is_then_shed() {
     assert_eq!(scheduler.deadline(), Some(Mono(3000)));
 
     scheduler.expire(Mono(3000));
-    let reason = Reason::OverBudget;
-    assert_eq!(scheduler.poll(), Some(Shed { id: ItemId(1), lane: Lane::Comment, reason }));
+    let fate = Fate::Shed { reason: Reason::OverBudget };
+    assert_eq!(scheduler.poll(), Some(Settled { id: ItemId(1), lane: Lane::Comment, fate }));
     assert_eq!(scheduler.poll(), None);
 }
 
@@ -135,4 +136,67 @@ fn caps_bound_a_flush_besides_the_budget() {
     let caps = Budget { items_max: 7, bytes_max: 20 };
 
     assert_eq!(scheduler.take(WHOLE, caps, Mono(0)).len(), 5);
+}
+
+#[test]
+fn equal_gifts_of_one_sender_become_one_with_their_sum() {
+    let mut scheduler = Scheduler::new(Limits { combo: COMBO, ..limits(50, 1 << 20) });
+    for (id, sender, at) in [(1, 1, 0), (2, 2, 10), (3, 1, 990), (4, 1, 1000)] {
+        scheduler.push(gift(id, sender, Lane::LowGift), Mono(at)).unwrap();
+    }
+
+    let early = scheduler.take(WHOLE, CAPS, Mono(999));
+    let first = scheduler.take(Span { second: 2, elapsed_ms: 1000 }, CAPS, Mono(1000));
+
+    assert_eq!(early, []);
+    assert_eq!(first.iter().map(counted).collect::<Vec<_>>(), [(1, 4)]);
+    let fate = Fate::Merged { into: ItemId(1) };
+    assert_eq!(settled(&mut scheduler), [Settled { id: ItemId(3), lane: Lane::LowGift, fate }]);
+    let rest = scheduler.take(Span { second: 4, elapsed_ms: 1000 }, CAPS, Mono(3000));
+    assert_eq!(rest.iter().map(counted).collect::<Vec<_>>(), [(2, 2), (4, 2)]);
+}
+
+#[test]
+fn a_high_gift_waits_for_none_and_takes_in_those_that_wait_too() {
+    let mut scheduler = Scheduler::new(Limits { combo: COMBO, ..limits(50, 1 << 20) });
+    scheduler.push(gift(1, 1, Lane::HighGift), Mono(0)).unwrap();
+    scheduler.push(gift(2, 1, Lane::HighGift), Mono(100)).unwrap();
+
+    let items = scheduler.take(FIRST, CAPS, Mono(200));
+
+    assert_eq!(items.iter().map(counted).collect::<Vec<_>>(), [(1, 4)]);
+}
+
+#[test]
+fn a_recalled_gift_leaves_its_combo_and_the_first_takes_all_with_it() {
+    let mut scheduler = Scheduler::new(Limits { combo: COMBO, ..limits(50, 1 << 20) });
+    for id in 1..=3 {
+        scheduler.push(gift(id, 1, Lane::LowGift), Mono(0)).unwrap();
+    }
+
+    assert!(scheduler.recall(ItemId(2)));
+    assert_eq!(counted(&scheduler.lanes[index(Lane::LowGift)][0].item), (1, 4));
+    assert!(scheduler.recall(ItemId(1)));
+
+    assert!(scheduler.is_empty() && !scheduler.recall(ItemId(3)));
+    let ids: Vec<u64> = settled(&mut scheduler).iter().map(|it| it.id.0).collect();
+    assert_eq!(ids, [2, 1, 3]);
+}
+
+const COMBO: Duration = Duration::from_secs(1);
+
+fn gift(id: u64, sender: u64, lane: Lane) -> Item {
+    let body = Body::Gift { gift_no: 7, count: 2, text: String::new() };
+    Item { body, sender: SenderRef(sender), ..item(id, lane, "") }
+}
+
+fn counted(item: &Item) -> (u64, u32) {
+    match item.body {
+        Body::Gift { count, .. } => (item.id.0, count),
+        _ => (item.id.0, 0),
+    }
+}
+
+fn settled(scheduler: &mut Scheduler) -> Vec<Settled> {
+    std::iter::from_fn(|| scheduler.poll()).collect()
 }
