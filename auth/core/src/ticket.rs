@@ -9,7 +9,9 @@ mod jwks;
 mod keys;
 mod pair;
 mod sign;
+mod usual;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use base64_simd::URL_SAFE_NO_PAD;
@@ -22,8 +24,10 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use self::keys::{PinnedKey, algorithm};
+use self::usual::Said;
 use crate::revocation::Revocations;
 use crate::token::{LEEWAY_S, Rooms, cap, flag};
+use crate::wire;
 
 pub use jwks::{JWKS_BYTES_MAX, JWKS_KEYS_MAX, Jwks, JwksError, Skipped, Unusable};
 pub use keys::{TicketKeyError, TicketKeys};
@@ -34,6 +38,8 @@ pub use sign::{Audience, Claims, SignError, Signer};
 pub const LIFE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// Bytes of a ticket's text.
 pub const TICKET_BYTES_MAX: usize = 4096;
+/// Bytes of a part of a ticket that take no allocation: usual headers, signatures and claims.
+const SHORT_BYTES: usize = 192;
 
 /// A ticket that was verified.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -177,22 +183,24 @@ pub fn verify(
         return Err(TicketRefusal::TooLong { bytes: text.len() });
     }
     let (message, signature) = text.rsplit_once('.').ok_or(TicketRefusal::Malformed)?;
-    let (header, payload) = message.rsplit_once('.').ok_or(TicketRefusal::Malformed)?;
-    let payload = decode(payload)?;
-    let claims: Result<Claims, _> = parse(&payload);
-    let app = claims.as_ref().map_or_else(|_| claimed_app(&payload), |it| Ok(it.app))?;
-    let header: Header = parse(&decode(header)?)?;
+    let (head, payload) = message.rsplit_once('.').ok_or(TicketRefusal::Malformed)?;
+    let (mut decoder, mut kept) = (Decoder::default(), None);
+    let payload = decoder.decode(payload)?;
+    let claims = claims(payload, &mut kept);
+    let app = claims.as_ref().map_or_else(|_| claimed_app(payload), |it| Ok(it.app))?;
+    let mut decoder = Decoder::default();
+    let header = header(decoder.decode(head)?)?;
     let key = keys.find(app, header.kid.as_deref().unwrap_or(""))?;
     header.check(key)?;
-    if !key.has_signed(message.as_bytes(), &decode(signature)?) {
+    if !key.has_signed(message.as_bytes(), Decoder::default().decode(signature)?) {
         return Err(TicketRefusal::WrongSignature);
     }
     let claims = claims?;
-    if !keys.is_audience(claims.aud.as_ref()) {
+    if !keys.is_audience(claims.aud) {
         return Err(TicketRefusal::WrongAudience);
     }
     check_times(&claims, now)?;
-    let ticket = ticket(claims)?;
+    let ticket = ticket(&claims)?;
     if revocations.is_kicked(app, &ticket.rooms, &ticket.account, ticket.issued) {
         return Err(TicketRefusal::Kicked);
     }
@@ -203,10 +211,10 @@ pub fn verify(
 }
 
 /// What matters of a header; a ticket may bring other members, which nobody looks at.
-#[derive(Deserialize)]
-struct Header {
+#[derive(Debug, Deserialize, PartialEq)]
+struct Header<'a> {
     alg: Algorithm,
-    kid: Option<String>,
+    kid: Option<Cow<'a, str>>,
     crit: Option<IgnoredAny>,
     #[serde(default = "yes")]
     b64: bool,
@@ -216,7 +224,7 @@ const fn yes() -> bool {
     true
 }
 
-impl Header {
+impl Header<'_> {
     fn check(&self, key: &PinnedKey) -> Result<(), TicketRefusal> {
         // RFC 7515 4.1.11: nothing that could be critical is understood here, RFC 7797 included.
         if self.crit.is_some() || !self.b64 {
@@ -238,16 +246,46 @@ fn claimed_app(payload: &[u8]) -> Result<AppId, TicketRefusal> {
     parse(payload).map(|it: Claimed| it.app)
 }
 
-/// Strict base64url without padding, as RFC 7515 2 has it.
-fn decode(part: &str) -> Result<Vec<u8>, TicketRefusal> {
-    URL_SAFE_NO_PAD.decode_to_vec(part).map_err(|_| TicketRefusal::Malformed)
+fn header(json: &[u8]) -> Result<Header<'_>, TicketRefusal> {
+    usual::header(json).map_or_else(|| parse(json), Ok)
+}
+
+/// The claims; what is not as usual is kept in `kept`.
+fn claims<'a>(json: &'a [u8], kept: &'a mut Option<Claims>) -> Result<Said<'a>, TicketRefusal> {
+    match usual::claims(json) {
+        Some(said) => Ok(said),
+        None => Ok(Said::of(kept.insert(parse(json)?))),
+    }
+}
+
+/// Room for what a part of a ticket says.
+struct Decoder {
+    short: [u8; SHORT_BYTES],
+    long: Vec<u8>,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self { short: [0; SHORT_BYTES], long: Vec::new() }
+    }
+}
+
+impl Decoder {
+    /// Strict base64url without padding, as RFC 7515 2 has it.
+    fn decode(&mut self, part: &str) -> Result<&[u8], TicketRefusal> {
+        if part.len() <= SHORT_BYTES / 3 * 4 {
+            return wire::decode(part, &mut self.short).map_err(|_| TicketRefusal::Malformed);
+        }
+        self.long = URL_SAFE_NO_PAD.decode_to_vec(part).map_err(|_| TicketRefusal::Malformed)?;
+        Ok(&self.long)
+    }
 }
 
 fn parse<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, TicketRefusal> {
     serde_json::from_slice(json).map_err(|_| TicketRefusal::Malformed)
 }
 
-fn check_times(claims: &Claims, now: Wall) -> Result<(), TicketRefusal> {
+fn check_times(claims: &Said<'_>, now: Wall) -> Result<(), TicketRefusal> {
     let now_s = now.unix_s();
     let leeway_s = u64::from(LEEWAY_S);
     let life_s = claims.exp.checked_sub(claims.iat).ok_or(TicketRefusal::Malformed)?;
@@ -264,8 +302,8 @@ fn check_times(claims: &Claims, now: Wall) -> Result<(), TicketRefusal> {
     Ok(())
 }
 
-fn ticket(claims: Claims) -> Result<Ticket, TicketRefusal> {
-    let account = ViewerId::parse(&claims.sub).map_err(|_| TicketRefusal::Malformed)?;
+fn ticket(claims: &Said<'_>) -> Result<Ticket, TicketRefusal> {
+    let account = ViewerId::parse(claims.sub).map_err(|_| TicketRefusal::Malformed)?;
     let rooms = rooms(claims.room, claims.rooms)?;
     let role = claims.role;
     let caps = [
@@ -288,16 +326,14 @@ fn ticket(claims: Claims) -> Result<Ticket, TicketRefusal> {
 }
 
 /// One room or a list of them, not both and not none.
-fn rooms(room: Option<String>, rooms: Vec<String>) -> Result<Rooms, TicketRefusal> {
-    let names = match room {
-        Some(room) if rooms.is_empty() => vec![room],
-        None if (1..=ROOMS_PER_SESSION_MAX).contains(&rooms.len()) => rooms,
-        Some(_) | None => return Err(TicketRefusal::Malformed),
-    };
-    let rooms: Vec<RoomId> = names
-        .iter()
-        .map(|it| RoomId::parse(it))
-        .collect::<Result<_, _>>()
-        .map_err(|_| TicketRefusal::Malformed)?;
-    Rooms::try_from(rooms).map_err(|_| TicketRefusal::Malformed)
+fn rooms(room: Option<&str>, rooms: &[String]) -> Result<Rooms, TicketRefusal> {
+    let parse = |name: &str| RoomId::parse(name).map_err(|_| TicketRefusal::Malformed);
+    match room {
+        Some(room) if rooms.is_empty() => Ok(parse(room)?.into()),
+        None if (1..=ROOMS_PER_SESSION_MAX).contains(&rooms.len()) => {
+            let rooms: Vec<RoomId> = rooms.iter().map(|it| parse(it)).collect::<Result<_, _>>()?;
+            Rooms::try_from(rooms).map_err(|_| TicketRefusal::Malformed)
+        }
+        Some(_) | None => Err(TicketRefusal::Malformed),
+    }
 }
