@@ -137,7 +137,8 @@ impl Control {
             let read = self.bus.read(topic::control(), PARTITION, next, RECORDS_MAX, READ_WAIT);
             match timeout(READ_WAIT + ANSWER_MAX, read).await {
                 Ok(Ok(records)) => {
-                    records.iter().for_each(|it| self.handle(it));
+                    let policies = records.iter().filter_map(|it| self.handle(it));
+                    self.known.handle_policies(&policies.collect::<Vec<_>>());
                     progress.send_modify(|it| match records.last() {
                         Some(last) => it.next = Offset(last.offset.0 + 1),
                         None => it.idle = it.begun,
@@ -199,7 +200,8 @@ impl Control {
         Ok(())
     }
 
-    fn handle(&self, record: &Record) {
+    /// Takes one, or gives it back if it is about a policy.
+    fn handle(&self, record: &Record) -> Option<Fact> {
         let now = self.clock.wall();
         match Fact::decode(&record.value) {
             Ok(Fact::Epoch(fact)) => {
@@ -220,7 +222,7 @@ impl Control {
                     promises.hear(&fact, age.map_or(Heard::ReadBack(now), |_| Heard::Live));
                 }
             }
-            Ok(fact @ Fact::Policy(_)) => self.known.policies.write().handle(&fact),
+            Ok(fact @ Fact::Policy(_)) => return Some(fact),
             Ok(
                 Fact::Room(_)
                 | Fact::Bases { .. }
@@ -230,12 +232,16 @@ impl Control {
                 | Fact::Heat { .. }
                 | Fact::Lease(_)
                 | Fact::Sdk(_)
-                | Fact::Words { .. },
+                | Fact::Words { .. }
+                | Fact::Exclude { .. }
+                | Fact::Person { .. }
+                | Fact::Attribute { .. },
             ) => {}
             Err(error) => {
                 tracing::debug!(%error, "a record on control is no fact");
                 self.refused.malformed.inc();
             }
         }
+        None
     }
 }

@@ -9,6 +9,7 @@ mod batch;
 mod counts;
 mod entrant;
 mod http;
+mod listing;
 mod nodes;
 mod numbers;
 mod offers;
@@ -30,6 +31,7 @@ use gslb_core::listener::Listener;
 use kit::clock::Clock;
 use kit::http::Heading;
 use kit::meter::Meter;
+use proto::address::Carrier;
 use proto::id::{AppId, DeviceId};
 use proto::time::Wall;
 
@@ -41,6 +43,8 @@ use admission::{Admission, Admitted};
 use ask::Room;
 use counts::{Counts, Outcome};
 use entrant::{Asker, Entrant};
+use numbers::Numbers;
+use offers::Makings;
 use render::{Form, Paths, Written};
 
 pub use ask::Ask;
@@ -135,18 +139,16 @@ impl Answerer {
     /// Writes a whole answer.
     fn answer_in(
         &self,
-        form: Form,
+        mut form: Form<'_>,
         ask: &Ask<'_>,
         admitted: Admitted,
         answer: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         let start = answer.len();
         let known = self.look();
-        render::put_server(form, known.now, answer);
-        if form == Form::Json {
-            answer.push(b',');
-        }
-        if let Err(refusal) = self.offer(form, ask, admitted, &known, answer) {
+        render::put_server(&form, known.now, answer);
+        render::put_between(&form, answer);
+        if let Err(refusal) = self.offer(&mut form, ask, admitted, &known, answer) {
             answer.truncate(start);
             return Err(refusal);
         }
@@ -157,7 +159,7 @@ impl Answerer {
         };
         let segments = bases.next(region);
         match form {
-            Form::Json => {
+            Form::Json | Form::Listed(_) => {
                 self.written.common_json(segments, answer);
                 answer.push(b'}');
             }
@@ -187,7 +189,7 @@ impl Answerer {
     /// be written.
     fn offer(
         &self,
-        form: Form,
+        form: &mut Form<'_>,
         ask: &Ask<'_>,
         admitted: Admitted,
         known: &Moment,
@@ -195,13 +197,14 @@ impl Answerer {
     ) -> Result<(), Refusal> {
         let device = ask.client.device.as_ref().map(|it| DeviceId::parse(&it.0)).transpose();
         let device = device.map_err(|_| Refusal::Device)?;
-        let asker = self.asker(ask, known)?;
-        let entrant = asker.enter(&self.known.policies.read())?;
+        let numbers = Numbers::draw().map_err(|_| Refusal::NoRandom)?;
+        let asker = self.asker(ask, known, numbers.account)?;
+        let entrant = asker.enter(&known.sight.policies)?;
         admitted.check_app(entrant.app)?;
 
         let minter = known.sight.minter.as_ref().ok_or(Refusal::NoKeys)?;
         let from = counting_from(known, &entrant)?;
-        let (chosen, outcome) = self.choose(known, ask, admitted)?;
+        let (chosen, outcome, carrier) = self.choose(known, ask, admitted)?;
         let paths = Paths {
             class: ask.client.class,
             has_addresses: chosen[0].is_some(),
@@ -211,14 +214,22 @@ impl Answerer {
         if !paths.has_addresses && !paths.has_segments {
             return Err(Refusal::Nowhere { retry_after_ms });
         }
-        offers::put(form, &chosen, minter, &entrant.shared(device.as_ref(), from), answer)?;
+        let shared = entrant.shared(device.as_ref(), from);
+        let makings = Makings { minter, shared, numbers: &numbers };
+        offers::put(form, &chosen, makings, answer)?;
         self.written.delivery(form, paths, answer);
         render::put_retry_after(form, retry_after_ms, answer);
-        self.counts.answered(outcome, entrant.by);
+        self.counts.answered(outcome, entrant.by, carrier);
         Ok(())
     }
 
-    fn asker<'a>(&self, ask: &'a Ask<'_>, known: &Moment) -> Result<Asker<'a>, Refusal> {
+    /// Who asks; without a ticket with the passing account `number`.
+    fn asker<'a>(
+        &self,
+        ask: &'a Ask<'_>,
+        known: &Moment,
+        number: [u8; 16],
+    ) -> Result<Asker<'a>, Refusal> {
         let ticket = &*ask.ticket.0;
         if !ticket.is_empty() {
             if ask.app.is_some() || ask.room.is_some() {
@@ -234,18 +245,16 @@ impl Answerer {
         if !self.apps.contains(&app) {
             return Err(TicketRefusal::UnknownApp { app }.into());
         }
-        let mut number = [0; 16];
-        numbers::fill(&mut number).map_err(|_| Refusal::NoRandom)?;
         Ok(Asker::passing(app, room, number))
     }
 
-    /// The addresses to mint for.
+    /// The addresses to mint for, and the carrier whose addresses were looked for.
     fn choose<'a>(
         &self,
         known: &'a Moment,
         ask: &Ask<'_>,
         admitted: Admitted,
-    ) -> Result<(Chosen<'a>, Outcome), Refusal> {
+    ) -> Result<(Chosen<'a>, Outcome, Option<Carrier>), Refusal> {
         let Sight { snapshot, place, .. } = &**known.sight;
         let mut chosen = Chosen::default();
         // Also a reserve address: its sessions were moved there by their links, and no gslb knows
@@ -253,10 +262,9 @@ impl Answerer {
         // could a connection to it; here each guess counts for the guesser's rate.
         if let Some(authority) = &ask.renew {
             chosen[0] = Some(snapshot.find(&authority.0).ok_or(Refusal::UnknownAddress)?);
-            return Ok((chosen, Outcome::Renewed));
+            return Ok((chosen, Outcome::Renewed, None));
         }
         let Whereabouts { carrier, region } = place.of(admitted.address);
-        self.counts.viewer(carrier);
         let region = snapshot.region(region.unwrap_or(&self.config.region));
         let request = Request { region, carrier, wants: ask.client.wants() };
         let outcome = match snapshot.assign(&request) {
@@ -268,7 +276,7 @@ impl Answerer {
             Err(assign::Refusal::NoneLive) => Outcome::NoneLive,
             Err(assign::Refusal::NoTransport | assign::Refusal::NoReserve) => Outcome::NoTransport,
         };
-        Ok((chosen, outcome))
+        Ok((chosen, outcome, Some(carrier)))
     }
 }
 

@@ -14,6 +14,7 @@ use auth_core::ticket::TicketKeys;
 use gslb_core::bases::Rotation;
 use gslb_core::snapshot::Snapshot;
 use parking_lot::RwLock;
+use proto::control::Fact;
 use proto::time::Mono;
 
 use crate::place::Place;
@@ -26,7 +27,6 @@ pub(crate) use minter::Minter;
 pub(crate) struct Known {
     sight: Shared,
     pub(crate) keys: Keys,
-    pub(crate) policies: RwLock<Policies>,
     pub(crate) revocations: RwLock<Revocations>,
     pub(crate) control: UpTo,
 }
@@ -39,6 +39,7 @@ pub(crate) struct Sight {
     /// What mints, if the masters are there.
     pub(crate) minter: Option<Arc<Minter>>,
     pub(crate) tickets: Arc<TicketKeys>,
+    pub(crate) policies: Arc<Policies>,
     pub(crate) bases: Arc<Rotation>,
     pub(crate) place: Arc<Place>,
 }
@@ -53,13 +54,13 @@ impl Known {
             snapshot: Arc::default(),
             minter: None,
             tickets: Arc::new(tickets),
+            policies: Arc::new(policies),
             bases: Arc::default(),
             place: Arc::default(),
         })));
         Self {
             keys: Keys::new(sight.clone()),
             sight,
-            policies: RwLock::new(policies),
             revocations: RwLock::new(Revocations::new(revocations_max as usize)),
             control: UpTo::default(),
         }
@@ -78,6 +79,17 @@ impl Known {
     pub(crate) fn replace_tickets(&self, tickets: TicketKeys) {
         let tickets = Arc::new(tickets);
         self.sight.change(|it| it.tickets = Arc::clone(&tickets));
+    }
+
+    /// Takes note of facts, all that came together: for each call the policies are copied.
+    pub(crate) fn handle_policies(&self, facts: &[Fact]) {
+        if facts.is_empty() {
+            return;
+        }
+        self.sight.change(|it| {
+            let policies = Arc::make_mut(&mut it.policies);
+            facts.iter().for_each(|fact| policies.handle(fact));
+        });
     }
 
     pub(crate) fn replace_bases(&self, bases: Rotation) {

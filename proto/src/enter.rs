@@ -100,7 +100,7 @@ pub struct BatchRequest {
     pub requests: Vec<EnterRequest>,
 }
 
-/// The answer to a [`BatchRequest`]; what is common to all stands once.
+/// The answer to a [`BatchRequest`]; what is common to many stands once.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct BatchResponse {
     /// Now.
@@ -111,6 +111,34 @@ pub struct BatchResponse {
     pub retry: Retry,
     /// In the order of the questions.
     pub answers: Vec<BatchAnswer>,
+    /// Where to connect: what the answers choose from, by its place here.
+    pub addresses: Vec<Address>,
+}
+
+impl BatchResponse {
+    /// The answer to the question at this place, as the viewer would have had it alone; nothing if
+    /// there is none, or if it names an address that is not there.
+    #[must_use]
+    pub fn answer(&self, question: usize) -> Option<Result<EnterResponse, Problem>> {
+        let (offers, delivery, retry_after_ms) = match self.answers.get(question)? {
+            BatchAnswer::Offers { offers, delivery, retry_after_ms } => {
+                (offers, delivery, *retry_after_ms)
+            }
+            BatchAnswer::Problem(problem) => return Some(Err(problem.clone())),
+        };
+        let offer = |it: &BatchOffer| {
+            let address = self.addresses.get(it.address as usize)?.clone();
+            Some(Offer { address, token: it.token.clone() })
+        };
+        Some(Ok(EnterResponse {
+            server_ms: self.server_ms,
+            addresses: offers.iter().map(offer).collect::<Option<_>>()?,
+            delivery: delivery.clone(),
+            segments: self.segments.clone(),
+            retry: self.retry,
+            retry_after_ms,
+        }))
+    }
 }
 
 /// The answer for one viewer of many.
@@ -120,7 +148,7 @@ pub enum BatchAnswer {
     /// As in [`EnterResponse`].
     Offers {
         /// Where to connect, in this order.
-        addresses: Vec<Offer>,
+        offers: Vec<BatchOffer>,
         /// Delivery paths in order of preference for this class of client.
         delivery: Vec<Delivery>,
         /// Without addresses, when to ask again.
@@ -129,6 +157,15 @@ pub enum BatchAnswer {
     },
     /// No, and why.
     Problem(Problem),
+}
+
+/// One address of a batch with a token for it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct BatchOffer {
+    /// Its place in [`BatchResponse::addresses`].
+    pub address: u32,
+    /// Permission to connect there.
+    pub token: String,
 }
 
 /// One address with its token.

@@ -12,6 +12,8 @@ pub struct Listener {
     link_id: [u8; 16],
     /// `{"host":…,` and so on up to the token's first quote.
     json: Box<str>,
+    /// Bytes of it that say where it is.
+    place_bytes: usize,
 }
 
 impl Listener {
@@ -22,8 +24,9 @@ impl Listener {
         let link_id = auth_core::link_id(&authority);
         let mut json = serde_json::to_string(&address).expect("names and numbers are JSON");
         json.pop();
+        let place_bytes = json.len();
         json.push_str(",\"token\":\"");
-        Self { address, authority, link_id, json: json.into() }
+        Self { address, authority, link_id, json: json.into(), place_bytes }
     }
 
     /// Prepares a node's published addresses and, behind them, its reserve, each in the order that
@@ -62,6 +65,12 @@ impl Listener {
         &self.json
     }
 
+    /// The address as JSON, up to its last brace.
+    #[must_use]
+    pub fn place_json(&self) -> &str {
+        &self.json[..self.place_bytes]
+    }
+
     fn order(&self) -> (u8, u8, &str) {
         (self.address.carrier as u8, self.address.transport as u8, &self.authority)
     }
@@ -87,6 +96,8 @@ mod tests {
         let listener = Listener::new(address.clone());
 
         let offer: Offer = serde_json::from_str(&format!("{}a\"}}", listener.json())).unwrap();
+        let place = serde_json::from_str(&format!("{}}}", listener.place_json()));
+        assert_eq!(place.ok().as_ref(), Some(&address));
         assert_eq!((offer.address, offer.token.as_str()), (address, "a"));
     }
 }

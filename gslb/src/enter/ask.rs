@@ -9,14 +9,17 @@ use gslb_core::assign::{TRANSPORTS, Wants};
 use proto::address::Transport;
 use proto::enter::Class;
 use proto::id::{AppId, RoomId};
+use proto::json::Reader;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 
 use super::Refusal;
 use crate::config::BATCH_MAX;
-use usual::Reader;
 
 mod usual;
+
+/// Bytes of a short question: room is made for no more of a batch than these would be.
+const QUESTION_BYTES: usize = 48;
 
 /// A question, read.
 #[derive(Debug, Default, Deserialize, PartialEq)]
@@ -68,7 +71,7 @@ impl<'a> Ask<'a> {
         // Looked at once: otherwise each of its texts would be.
         let body = std::str::from_utf8(body).map_err(|_| Refusal::Malformed)?;
         let (mut reader, mut ask) = (Reader::new(body), Self::default());
-        if reader.ask(&mut ask).is_none() || !reader.is_at_end() {
+        if usual::ask(&mut reader, &mut ask).is_none() || !reader.is_at_end() {
             ask = serde_json::from_str(body).map_err(|_| Refusal::Malformed)?;
         }
         Ok(ask)
@@ -102,10 +105,12 @@ pub(super) fn read_all(body: &[u8]) -> Result<Asks<'_>, Refusal> {
 }
 
 fn usual(body: &str) -> Option<Asks<'_>> {
-    let (mut reader, mut asks) = (Reader::new(body), Asks::default());
+    let mut reader = Reader::new(body);
+    let count_max = (body.len() / QUESTION_BYTES).min(BATCH_MAX as usize);
+    let mut asks = Asks { list: Vec::with_capacity(count_max), ..Asks::default() };
     reader.eat(b'{')?;
     reader.key(b"\"requests\"")?;
-    reader.elements(|it| it.ask(asks.push(Ask::default())))?;
+    reader.elements(|it| usual::ask(it, asks.push(Ask::default())))?;
     reader.eat(b'}')?;
     reader.is_at_end().then_some(asks)
 }

@@ -1,22 +1,25 @@
 //! `POST /v1/enter:batch`: a business server asks for many viewers at once.
 //!
-//! Each question is admitted and answered as if it came alone; what is common to the answers stands
-//! once. A question that is refused has a problem in the place of its answer.
+//! Each question is admitted and answered as if it came alone. What is common to many answers stands
+//! once: segments, how to try again, and addresses, which answers name by their place in a list. A
+//! question that is refused has a problem in the place of its answer.
 
 use std::net::IpAddr;
 
 use auth_core::ticket::TICKET_BYTES_MAX;
+use gslb_core::assign::ADDRESSES_PER_ANSWER;
 
 use super::admission::Business;
 use super::ask::{self, Ask, Asks};
+use super::listing::Listing;
 use super::render::{self, Form};
 use super::{Answerer, Moment, Refusal};
 
 /// Bytes of a question with the longest ticket.
 const QUESTION_BYTES_MAX: usize = TICKET_BYTES_MAX + 512;
 
-/// Bytes of usual offers.
-const OFFERS_BYTES: usize = 1024;
+/// Bytes of usual offers: three tokens.
+const OFFERS_BYTES: usize = 704;
 
 impl Answerer {
     /// Bytes of a batch's body.
@@ -47,7 +50,8 @@ impl Answerer {
         answer.reserve(count * OFFERS_BYTES);
         let known = self.look();
         let bases = &known.sight.bases;
-        render::put_server(Form::Json, known.now, answer);
+        let mut listing = Listing::new(count * ADDRESSES_PER_ANSWER);
+        render::put_server(&Form::Json, known.now, answer);
         self.written.common_json(bases.next(self.region(&asks, from, &known)), answer);
         answer.extend_from_slice(b",\"answers\":[");
         for (at, ask) in asks.iter().enumerate() {
@@ -55,12 +59,15 @@ impl Answerer {
                 answer.push(b',');
             }
             let start = answer.len();
-            if let Err(refusal) = self.answer_one_of(ask, from, business, &known, answer) {
+            let form = Form::Listed(&mut listing);
+            if let Err(refusal) = self.answer_one_of(form, ask, from, business, &known, answer) {
                 answer.truncate(start);
                 self.counts.refused(&refusal);
                 render::put_json(&refusal.problem(known.now).0, answer);
             }
         }
+        answer.extend_from_slice(b"],\"addresses\":[");
+        answer.extend_from_slice(listing.json());
         answer.extend_from_slice(b"]}");
         Ok(())
     }
@@ -79,6 +86,7 @@ impl Answerer {
 
     fn answer_one_of(
         &self,
+        mut form: Form<'_>,
         ask: &Ask<'_>,
         from: IpAddr,
         business: Business,
@@ -87,7 +95,7 @@ impl Answerer {
     ) -> Result<(), Refusal> {
         let admitted = self.admission.admit_one_of(from, business, ask.client.ip)?;
         answer.push(b'{');
-        self.offer(Form::Json, ask, admitted, known, answer)?;
+        self.offer(&mut form, ask, admitted, known, answer)?;
         answer.push(b'}');
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! What is counted of answers and refusals.
 
+use std::sync::OnceLock;
+
 use kit::meter::{Meter, list};
 use prometheus::IntCounter;
 use proto::address::Carrier;
@@ -8,14 +10,16 @@ use super::Refusal;
 use super::entrant::By;
 use crate::place::Carriers;
 
+/// Carriers, and none.
+const NETWORKS: usize = Carrier::ALL.len() + 1;
+
 #[derive(Debug)]
 pub(super) struct Counts {
     meter: Meter,
-    outcomes: [IntCounter; Outcome::ALL.len()],
-    by_ticket: IntCounter,
-    by_open: IntCounter,
-    by_guest: IntCounter,
-    viewers: [IntCounter; Carrier::ALL.len()],
+    carriers: Carriers,
+    /// By outcome, by what let the viewer in, and by the viewer's network: one addition an answer.
+    /// Most of them are never needed.
+    answers: [[[OnceLock<IntCounter>; NETWORKS]; By::ALL.len()]; Outcome::ALL.len()],
 }
 
 /// What an answer says.
@@ -50,31 +54,28 @@ impl Outcome {
 
 impl Counts {
     pub(super) fn new(carriers: &Carriers, meter: &Meter) -> Self {
-        let entrants = |by| meter.counter(list::GSLB_ENTRANTS_TOTAL, &[by]);
         Self {
-            outcomes: Outcome::ALL.map(|it| meter.counter(list::GSLB_ANSWERS_TOTAL, &[it.name()])),
-            by_ticket: entrants("ticket"),
-            by_open: entrants("open"),
-            by_guest: entrants("guest"),
-            viewers: Carrier::ALL
-                .map(|it| meter.counter(list::GSLB_VIEWERS_TOTAL, &[carriers.name(it)])),
             meter: meter.clone(),
+            carriers: carriers.clone(),
+            answers: std::array::from_fn(|_| {
+                std::array::from_fn(|_| std::array::from_fn(|_| OnceLock::new()))
+            }),
         }
     }
 
-    pub(super) fn answered(&self, outcome: Outcome, by: By) {
-        self.outcomes[outcome as usize].inc();
-        let entrants = match by {
-            By::Ticket => &self.by_ticket,
-            By::Open => &self.by_open,
-            By::Guest => &self.by_guest,
-        };
-        entrants.inc();
+    /// An answer; with the carrier on whose network the viewer is, if addresses were looked for.
+    #[inline]
+    pub(super) fn answered(&self, outcome: Outcome, by: By, carrier: Option<Carrier>) {
+        let network = carrier.map_or(0, |it| 1 + it as usize);
+        let count = &self.answers[outcome as usize][by as usize][network];
+        count.get_or_init(|| self.count(outcome, by, carrier)).inc();
     }
 
-    /// Addresses are looked for, for a viewer on this carrier's network.
-    pub(super) fn viewer(&self, carrier: Carrier) {
-        self.viewers[carrier as usize].inc();
+    #[cold]
+    fn count(&self, outcome: Outcome, by: By, carrier: Option<Carrier>) -> IntCounter {
+        let carrier = carrier.map_or("", |it| self.carriers.name(it));
+        let labels = [outcome.name(), by.name(), carrier];
+        self.meter.counter(list::GSLB_ANSWERS_TOTAL, &labels)
     }
 
     pub(super) fn refused(&self, refusal: &Refusal) {

@@ -54,6 +54,18 @@ pub(super) enum By {
     Guest,
 }
 
+impl By {
+    pub(super) const ALL: [Self; 3] = [Self::Ticket, Self::Open, Self::Guest];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Ticket => "ticket",
+            Self::Open => "open",
+            Self::Guest => "guest",
+        }
+    }
+}
+
 impl<'a> Asker<'a> {
     /// Somebody without a ticket, with the passing account `number`, which must be random.
     pub(super) fn passing(app: AppId, room: &'a RoomId, number: [u8; 16]) -> Self {

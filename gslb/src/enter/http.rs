@@ -4,7 +4,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{ConnectInfo, Query, State};
 use axum::http::header::{
@@ -16,7 +15,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, options, post};
-use kit::http::{Asked, Heading, Hot, Unread};
+use kit::http::{Asked, Fields, Heading, Hot, Unread};
 
 use super::render::Form;
 use super::{Answerer, Question, Refusal, nodes, peer, plain};
@@ -26,21 +25,26 @@ const BODY_BYTES_MAX: usize = 8 * 1024;
 /// Bytes of a usual answer.
 const ANSWER_BYTES: usize = 2 * 1024;
 
+/// The question that is asked most.
+const ONE: &str = "/v1/enter";
+/// A business server's, for many viewers.
+const MANY: &str = "/v1/enter:batch";
+
 /// What proxies write whom they speak for into.
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// Every path of the service, but for the question that is asked most: that one is [`Hot`].
+/// Every path of the service, but for the questions that are asked most: those are [`Hot`].
 pub(crate) fn router(enter: Arc<Answerer>) -> Router {
     Router::new()
-        .route("/v1/enter", options(async || preflight("POST", "content-type")))
+        .route(ONE, options(async || preflight("POST", "content-type")))
         .route(
             "/v1/enter.txt",
             get(ask_plainly).options(async || preflight("GET", "authorization")),
         )
-        .route("/v1/enter:batch", post(ask_for_many))
+        .route(MANY, post(ask_for_many_without_key))
         .route("/v1/nodes", get(nodes::nodes))
         .method_not_allowed_fallback(async |State(enter): State<Arc<Answerer>>| {
             enter.refuse(&Refusal::Method)
@@ -51,8 +55,15 @@ pub(crate) fn router(enter: Arc<Answerer>) -> Router {
 }
 
 impl Hot for Answerer {
-    fn body_bytes_max(&self, method: &str, path: &str) -> Option<usize> {
-        (method == "POST" && path == "/v1/enter").then_some(BODY_BYTES_MAX)
+    fn body_bytes_max(&self, method: &str, path: &str, fields: Fields<'_>) -> Option<usize> {
+        match path {
+            ONE if method == "POST" => Some(BODY_BYTES_MAX),
+            // Before the body: nobody else may have so much of it kept.
+            MANY if method == "POST" && self.business(api_key(fields)).is_ok() => {
+                Some(self.batch_bytes_max())
+            }
+            _ => None,
+        }
     }
 
     fn heading(&self) -> &Heading {
@@ -64,13 +75,16 @@ impl Hot for Answerer {
         asked: &Asked<'_>,
         answer: &mut Vec<u8>,
     ) -> Result<(), Box<Response<Vec<u8>>>> {
-        let Asked { fields, body, peer } = *asked;
+        let Asked { path, fields, body, peer } = *asked;
         let from = peer::address(peer, fields.all(FORWARDED_FOR), self.config.trusted_hops);
+        let api_key = api_key(fields);
         let answered = match body {
-            Ok(body) => {
-                let api_key = fields.first(AUTHORIZATION.as_str()).and_then(bearer_in);
-                Self::answer(self, &Question { body, from, api_key }, answer)
+            Ok(body) if path == MANY => {
+                let business = self.business(api_key);
+                let answered = business.and_then(|it| self.answer_all(body, from, it, answer));
+                answered.map_err(|it| self.admission.unread(from, it))
             }
+            Ok(body) => Self::answer(self, &Question { body, from, api_key }, answer),
             Err(unread) => Err(self.admission.unread(from, unread.into())),
         };
         answered.map_err(|refusal| {
@@ -80,7 +94,7 @@ impl Hot for Answerer {
     }
 }
 
-/// The head of answers to the question that is asked most.
+/// The head of answers to the questions that are asked most.
 pub(super) fn heading() -> Heading {
     Heading::new(answer_headers(JSON).into_iter().chain(for_anyone()))
 }
@@ -95,27 +109,14 @@ impl From<Unread> for Refusal {
     }
 }
 
-async fn ask_for_many(
+async fn ask_for_many_without_key(
     State(enter): State<Arc<Answerer>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
-    body: Body,
 ) -> Response {
+    let refusal = enter.business(bearer(&headers)).err().unwrap_or(Refusal::ApiKey);
     let from = client(peer, &headers, &enter);
-    let refuse = |refusal| enter.refuse(&enter.admission.unread(from, refusal));
-    // Before the body: nobody else may have so much of it kept.
-    let business = match enter.business(bearer(&headers)) {
-        Ok(business) => business,
-        Err(refusal) => return refuse(refusal),
-    };
-    let Ok(body) = axum::body::to_bytes(body, enter.batch_bytes_max()).await else {
-        return refuse(Refusal::TooLarge);
-    };
-    let mut answer = Vec::new();
-    match enter.answer_all(&body, from, business, &mut answer) {
-        Ok(()) => answered(JSON, answer),
-        Err(refusal) => refuse(refusal),
-    }
+    enter.refuse(&enter.admission.unread(from, refusal))
 }
 
 async fn ask_plainly(
@@ -152,6 +153,10 @@ async fn ask_plainly(
 
 pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     bearer_in(headers.get(AUTHORIZATION)?.as_bytes())
+}
+
+fn api_key(fields: Fields<'_>) -> Option<&str> {
+    fields.first(AUTHORIZATION.as_str()).and_then(bearer_in)
 }
 
 fn bearer_in(value: &[u8]) -> Option<&str> {

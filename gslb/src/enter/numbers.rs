@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::io;
 
+use gslb_core::assign::ADDRESSES_PER_ANSWER;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -12,19 +13,32 @@ thread_local! {
     static GENERATOR: RefCell<Option<StdRng>> = const { RefCell::new(None) };
 }
 
-/// Fills in the next ones.
-///
-/// # Errors
-/// When the operating system gives a new thread no seed.
-pub(super) fn fill(numbers: &mut [u8]) -> io::Result<()> {
-    GENERATOR.with_borrow_mut(|generator| {
-        let generator = match generator {
-            Some(generator) => generator,
-            None => generator.insert(StdRng::from_seed(kit::seed::random_bytes()?)),
-        };
-        generator.fill_bytes(numbers);
-        Ok(())
-    })
+/// Those of one answer: to draw them one by one takes twice the time.
+#[derive(Debug)]
+pub(super) struct Numbers {
+    /// Of the viewer, who may have no account.
+    pub(super) account: [u8; 16],
+    pub(super) tokens: [[u8; 16]; ADDRESSES_PER_ANSWER],
+}
+
+impl Numbers {
+    /// The next ones.
+    ///
+    /// # Errors
+    /// When the operating system gives a new thread no seed.
+    #[inline]
+    pub(super) fn draw() -> io::Result<Self> {
+        GENERATOR.with_borrow_mut(|generator| {
+            let generator = match generator {
+                Some(generator) => generator,
+                None => generator.insert(StdRng::from_seed(kit::seed::random_bytes()?)),
+            };
+            let mut numbers = [[0; 16]; 1 + ADDRESSES_PER_ANSWER];
+            generator.fill_bytes(numbers.as_flattened_mut());
+            let [account, tokens @ ..] = numbers;
+            Ok(Self { account, tokens })
+        })
+    }
 }
 
 #[cfg(test)]
@@ -36,9 +50,8 @@ mod tests {
     #[test]
     fn numbers_do_not_repeat_within_or_across_threads() {
         let some = || {
-            let mut numbers = vec![[0; 16]; 1_000];
-            numbers.iter_mut().for_each(|it| fill(it).unwrap());
-            numbers
+            let numbers = (0..250).map(|_| Numbers::draw().unwrap());
+            numbers.flat_map(|it| [it.account].into_iter().chain(it.tokens)).collect::<Vec<_>>()
         };
 
         let other = std::thread::spawn(some).join().unwrap();

@@ -4,41 +4,42 @@ use auth_core::token::{Own, Shared, mint_each};
 use gslb_core::listener::Listener;
 
 use super::render::{self, Form};
-use super::{Chosen, Refusal, numbers};
+use super::{Chosen, Numbers, Refusal};
 use crate::known::Minter;
+
+/// What tokens are made of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Makings<'a> {
+    pub(super) minter: &'a Minter,
+    pub(super) shared: Shared<'a>,
+    pub(super) numbers: &'a Numbers,
+}
 
 /// Writes the addresses, each with a token of its own.
 pub(super) fn put(
-    form: Form,
+    form: &mut Form<'_>,
     chosen: &Chosen<'_>,
-    minter: &Minter,
-    shared: &Shared<'_>,
+    makings: Makings<'_>,
     answer: &mut Vec<u8>,
 ) -> Result<(), Refusal> {
-    if form == Form::Json {
-        answer.extend_from_slice(b"\"addresses\":[");
-    }
+    render::put_offers_start(form, answer);
     match *chosen {
-        [Some(a), Some(b), Some(c)] => put_each(form, [a, b, c], minter, shared, answer)?,
-        [Some(a), Some(b), None] => put_each(form, [a, b], minter, shared, answer)?,
-        [Some(a), None, _] => put_each(form, [a], minter, shared, answer)?,
+        [Some(a), Some(b), Some(c)] => put_each(form, [a, b, c], makings, answer)?,
+        [Some(a), Some(b), None] => put_each(form, [a, b], makings, answer)?,
+        [Some(a), None, _] => put_each(form, [a], makings, answer)?,
         [None, ..] => {}
     }
-    if form == Form::Json {
-        answer.push(b']');
-    }
+    render::put_offers_end(form, answer);
     Ok(())
 }
 
 fn put_each<const N: usize>(
-    form: Form,
+    form: &mut Form<'_>,
     listeners: [&Listener; N],
-    minter: &Minter,
-    shared: &Shared<'_>,
+    makings: Makings<'_>,
     answer: &mut Vec<u8>,
 ) -> Result<(), Refusal> {
-    let mut numbers = [[0; 16]; N];
-    numbers::fill(numbers.as_flattened_mut()).map_err(|_| Refusal::NoRandom)?;
+    let Makings { minter, shared, numbers } = makings;
     let epoch = minter.epoch(shared.iat_s);
     let keys = listeners.map(|it| minter.key(shared.app, it.link_id(), epoch));
     if keys.iter().any(Result::is_err) {
@@ -46,12 +47,12 @@ fn put_each<const N: usize>(
     }
     let own = std::array::from_fn(|at| Own {
         link: listeners[at].link_id(),
-        jti: &numbers[at],
+        jti: &numbers.tokens[at],
         key: keys[at].as_deref().expect("none of them is missing"),
     });
-    mint_each::<N>(shared, own, |at, token| {
-        if at > 0 && form == Form::Json {
-            answer.push(b',');
+    mint_each::<N>(&shared, own, |at, token| {
+        if at > 0 {
+            render::put_between(form, answer);
         }
         render::put_address(form, listeners[at], answer);
         token.put(answer);

@@ -9,13 +9,16 @@ use proto::head::Base;
 use proto::time::Wall;
 use serde::Serialize;
 
+use super::listing::Listing;
 use crate::config;
 
 /// In which form.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Form {
+#[derive(Debug)]
+pub(super) enum Form<'f> {
     Json,
     Text,
+    /// JSON that names addresses by their place in a list.
+    Listed(&'f mut Listing),
 }
 
 /// What is the same in many answers, written once.
@@ -74,10 +77,10 @@ impl Written {
     }
 
     /// `,"delivery":[…]`, or a line.
-    pub(super) fn delivery(&self, form: Form, paths: Paths, out: &mut Vec<u8>) {
+    pub(super) fn delivery(&self, form: &Form<'_>, paths: Paths, out: &mut Vec<u8>) {
         let order = &self.delivery[paths.class as usize][paths.index()];
         let written = match form {
-            Form::Json => &order.json,
+            Form::Json | Form::Listed(_) => &order.json,
             Form::Text => &order.text,
         };
         out.extend_from_slice(written.as_bytes());
@@ -108,8 +111,34 @@ impl Order {
     }
 }
 
+/// What stands before all addresses.
+pub(super) fn put_offers_start(form: &Form<'_>, out: &mut Vec<u8>) {
+    let start: &[u8] = match form {
+        Form::Json => b"\"addresses\":[",
+        Form::Text => b"",
+        Form::Listed(_) => b"\"offers\":[",
+    };
+    out.extend_from_slice(start);
+}
+
+/// What stands between two of them.
+pub(super) fn put_between(form: &Form<'_>, out: &mut Vec<u8>) {
+    match form {
+        Form::Json | Form::Listed(_) => out.push(b','),
+        Form::Text => {}
+    }
+}
+
+/// What stands behind all addresses.
+pub(super) fn put_offers_end(form: &Form<'_>, out: &mut Vec<u8>) {
+    match form {
+        Form::Json | Form::Listed(_) => out.push(b']'),
+        Form::Text => {}
+    }
+}
+
 /// An address, up to where its token begins.
-pub(super) fn put_address(form: Form, listener: &Listener, out: &mut Vec<u8>) {
+pub(super) fn put_address(form: &mut Form<'_>, listener: &Listener, out: &mut Vec<u8>) {
     match form {
         Form::Json => out.extend_from_slice(listener.json().as_bytes()),
         Form::Text => {
@@ -118,32 +147,35 @@ pub(super) fn put_address(form: Form, listener: &Listener, out: &mut Vec<u8>) {
                 out.extend_from_slice(part.as_bytes());
             }
         }
+        Form::Listed(listing) => listing.put_start(listener, out),
     }
 }
 
 /// What stands behind the token.
-pub(super) fn put_offer_end(form: Form, out: &mut Vec<u8>) {
+pub(super) fn put_offer_end(form: &Form<'_>, out: &mut Vec<u8>) {
     let end: &[u8] = match form {
-        Form::Json => b"\"}",
+        Form::Json | Form::Listed(_) => b"\"}",
         Form::Text => b"\n",
     };
     out.extend_from_slice(end);
 }
 
 /// When to ask again, if that is said: `,"retry_after_ms":…`, or a line.
-pub(super) fn put_retry_after(form: Form, retry_after_ms: u32, out: &mut Vec<u8>) {
+pub(super) fn put_retry_after(form: &Form<'_>, retry_after_ms: u32, out: &mut Vec<u8>) {
     if retry_after_ms > 0 {
         match form {
-            Form::Json => put_text(out, format_args!(",\"retry_after_ms\":{retry_after_ms}")),
+            Form::Json | Form::Listed(_) => {
+                put_text(out, format_args!(",\"retry_after_ms\":{retry_after_ms}"));
+            }
             Form::Text => put_text(out, format_args!("retry_after_ms {retry_after_ms}\n")),
         }
     }
 }
 
 /// The server's time, at the beginning of an answer.
-pub(super) fn put_server(form: Form, now: Wall, out: &mut Vec<u8>) {
+pub(super) fn put_server(form: &Form<'_>, now: Wall, out: &mut Vec<u8>) {
     match form {
-        Form::Json => {
+        Form::Json | Form::Listed(_) => {
             out.extend_from_slice(b"{\"server_ms\":");
             put_json(&now, out);
         }

@@ -1,5 +1,6 @@
 //! Many viewers at once, for a business server.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use proto::enter::{BatchAnswer, BatchRequest, BatchResponse, Client, Delivery, EnterRequest};
@@ -18,18 +19,20 @@ async fn each_of_many_gets_its_own_answer_in_order() {
 
     assert_eq!(batch.segments[0].base, "https://cdn.example");
     assert!(world.clock.wall().0.abs_diff(batch.server_ms.0) < 30_000);
-    let [first, second, third, fourth] = &batch.answers[..] else { panic!("{batch:?}") };
-    for (answer, account) in [(first, "first"), (third, "third")] {
-        let BatchAnswer::Offers { addresses, delivery, retry_after_ms: 0 } = answer else {
-            panic!("{answer:?}")
-        };
-        assert_eq!(delivery, &[Delivery::Push, Delivery::Segments]);
-        assert!(addresses.len() >= 2);
-        for offer in addresses {
+    let [_, second, _, fourth] = &batch.answers[..] else { panic!("{batch:?}") };
+    for (at, account) in [(0, "first"), (2, "third")] {
+        let answer = batch.answer(at).unwrap().unwrap();
+        assert_eq!(answer.delivery, [Delivery::Push, Delivery::Segments]);
+        assert_eq!((answer.retry_after_ms, answer.segments.len()), (0, 1));
+        assert!(answer.addresses.len() >= 2);
+        for offer in &answer.addresses {
             let claims = world.verify_at(offer, &offer.token).await.unwrap();
             assert_eq!(claims.account.as_str(), account);
         }
     }
+    let hosts = batch.addresses.iter().map(|it| (&it.host, it.port, it.transport as u8));
+    assert_eq!(hosts.collect::<BTreeSet<_>>().len(), batch.addresses.len());
+    assert!(batch.answer(1).unwrap().is_err() && batch.answer(4).is_none());
     assert_eq!((code(second), code(fourth)), ("ticket_expired", "ticket_required"));
     assert_eq!(world.count(r#"gslb_refusals_total{reason="ticket_expired"}"#), 1);
 }
@@ -113,10 +116,10 @@ async fn whoever_finds_no_place_is_told_a_time_of_its_own() {
 
 /// When somebody without an address is to ask again.
 fn waiting_ms(answer: &BatchAnswer) -> u32 {
-    let BatchAnswer::Offers { addresses, delivery, retry_after_ms } = answer else {
+    let BatchAnswer::Offers { offers, delivery, retry_after_ms } = answer else {
         panic!("{answer:?}")
     };
-    assert_eq!((addresses.len(), &delivery[..]), (0, &[Delivery::Segments][..]));
+    assert_eq!((offers.len(), &delivery[..]), (0, &[Delivery::Segments][..]));
     *retry_after_ms
 }
 

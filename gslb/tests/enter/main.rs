@@ -110,7 +110,7 @@ async fn a_full_fleet_sends_viewers_to_the_segments() {
     assert_eq!(answer.delivery, [Delivery::Segments]);
     assert_eq!(answer.segments.len(), 1);
     assert!((1_000..=120_000).contains(&answer.retry_after_ms));
-    assert!(world.count(r#"gslb_answers_total{outcome="full"}"#) >= 1);
+    assert!(world.answers(r#"outcome="full""#) >= 1);
 }
 
 #[tokio::test]

@@ -44,8 +44,8 @@ async fn the_first_address_is_on_the_viewers_network_and_in_the_viewers_region()
     assert_eq!(first("1.4.0.1").await, NodeId(4));
     assert_eq!(first("2.0.0.1").await, NodeId(5));
     assert_eq!(first("2400::1").await, NodeId(4));
-    assert_eq!(world.count(r#"gslb_viewers_total{carrier="telecom"}"#), 1);
-    assert_eq!(world.count(r#"gslb_viewers_total{carrier="unicom"}"#), 1);
+    assert_eq!(world.answers(r#"carrier="telecom""#), 1);
+    assert_eq!(world.answers(r#"carrier="unicom""#), 1);
 }
 
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn behind_a_proxy_that_writes_headers_the_viewer_counts() {
     let response = post.header("x-forwarded-for", "6.6.6.6, 1.2.3.4").send().await.unwrap();
 
     assert_eq!(response.status(), 200);
-    assert_eq!(world.count(r#"gslb_viewers_total{carrier="telecom"}"#), 1);
+    assert_eq!(world.answers(r#"carrier="telecom""#), 1);
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ async fn behind_a_proxy_that_passes_tcp_on_the_viewer_counts() {
     stream.read_to_string(&mut answer).await.unwrap();
 
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    assert_eq!(world.count(r#"gslb_viewers_total{carrier="telecom"}"#), 1);
+    assert_eq!(world.answers(r#"carrier="telecom""#), 1);
 }
 
 /// China is `local`, which is the default, and Japan is `east`.

@@ -16,8 +16,9 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Response};
 
 /// Answers some requests at once, without waiting for anything but their body.
 pub trait Hot: fmt::Debug + Send + Sync + 'static {
-    /// If a request with this method and this path is one of those: bytes of its body at most.
-    fn body_bytes_max(&self, method: &str, path: &str) -> Option<usize>;
+    /// If a request with this method, path and header fields is one of those: bytes of its body at
+    /// most. It must say the same each time it is asked.
+    fn body_bytes_max(&self, method: &str, path: &str, fields: Fields<'_>) -> Option<usize>;
 
     /// The head of usual answers.
     fn heading(&self) -> &Heading;
@@ -30,9 +31,11 @@ pub trait Hot: fmt::Debug + Send + Sync + 'static {
     -> Result<(), Box<Response<Vec<u8>>>>;
 }
 
-/// A request, its method and path apart.
+/// A request, its method apart.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
+    /// Its path.
+    pub path: &'a str,
     /// Its header fields.
     pub fields: Fields<'a>,
     /// Its body.

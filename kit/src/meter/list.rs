@@ -74,7 +74,7 @@ metrics! {
     STACK_WORKER_ENDS_TOTAL = Counter "stack_worker_ends_total" ["why"] "Worker processes that ended: told, for a rolling restart; failed; hung, and killed. The last two are started again.";
     LINK_WORKER_REPORTS_TOTAL = Counter "link_worker_reports_total" ["outcome"] "Load reports of workers: heard; refused, since they are no newer ones of a worker of this node.";
 
-    GSLB_ANSWERS_TOTAL = Counter "gslb_answers_total" ["outcome"] "Answers: assigned, renewed; or read-only because the fleet is full, none_live, no_transport.";
+    GSLB_ANSWERS_TOTAL = Counter "gslb_answers_total" ["outcome", "by", "carrier"] "Answers: assigned, renewed; or read-only because the fleet is full, none_live, no_transport. By what let the viewer in: ticket, or none in a room that is open, or for a guest. And by the carrier on whose network the viewer is; none where one is renewed.";
     GSLB_REFUSALS_TOTAL = Counter "gslb_refusals_total" ["reason"] "Questions refused, by the problem's code.";
     GSLB_DATAGRAMS_TOTAL = Counter "gslb_datagrams_total" ["outcome"] "Load reports: joined, renewed, lost on their way, or why refused.";
     GSLB_NODES = Gauge "gslb_nodes" ["state"] "Link nodes: live under lease, and taking viewers.";
@@ -86,12 +86,10 @@ metrics! {
     GSLB_UNMOVED_SESSIONS = Gauge "gslb_unmoved_sessions" [] "Sessions of besieged nodes that stay because no reserve has room, by the last plan of each node; 0 where another gslb leads.";
     GSLB_MASTERS_FETCHES_TOTAL = Counter "gslb_masters_fetches_total" ["outcome"] "Fetches of the master keys: ok, failed; and unsaved, where the copy on disk was not written.";
     GSLB_KEYS_HORIZON_SECONDS = Gauge "gslb_keys_horizon_seconds" [] "How long tokens can be minted without another epoch.";
-    GSLB_ENTRANTS_TOTAL = Counter "gslb_entrants_total" ["by"] "Questions answered, by what let the viewer in: ticket, or none in a room that is open, or for a guest.";
     GSLB_CONTROL_AGE_SECONDS = Gauge "gslb_control_age_seconds" [] "How long ago everything on control was known; beyond half of token_ttl_s + skew_s nobody enters.";
     GSLB_JWKS_CHANGES_TOTAL = Counter "gslb_jwks_changes_total" ["outcome"] "Files of ticket keys that changed: taken, refused.";
     GSLB_PLACE_LOADS_TOTAL = Counter "gslb_place_loads_total" ["outcome"] "Tables made of the files of addresses: taken; and files refused, where the table from before stays.";
     GSLB_PLACE_RANGES = Gauge "gslb_place_ranges" ["family"] "Ranges of addresses that are told apart: ipv4, ipv6.";
-    GSLB_VIEWERS_TOTAL = Counter "gslb_viewers_total" ["carrier"] "Viewers for whom addresses were looked for, by the carrier whose network they are on.";
     GSLB_FACTS_REFUSED_TOTAL = Counter "gslb_facts_refused_total" ["kind"] "Facts on control that were not taken: malformed, epoch, skipped; lost: times that the bus came back without what had been read.";
     GSLB_BASE_VOTES_TOTAL = Counter "gslb_base_votes_total" ["vote"] "Viewers' votes on segment bases, as links sum them up: good, bad; unknown: no such base here.";
     GSLB_BASE_PERCENT = Gauge "gslb_base_percent" ["base"] "Share of its weight that a segment base gets: 100 when it is well, 1 when it is drained, 0 when it is gone.";
@@ -112,6 +110,23 @@ metrics! {
     CHATSERVER_JOURNAL_OPEN_ENTRIES = Gauge "chatserver_journal_open_entries" [] "Acknowledged gifts and notices not known to be shown, in the partitions this process keeps.";
     CHATSERVER_JOURNAL_REPUBLISHED_TOTAL = Counter "chatserver_journal_republished_total" [] "Open journal entries published again.";
     CHATSERVER_JOURNAL_CLOSED_TOTAL = Counter "chatserver_journal_closed_total" [] "Journal entries closed.";
+    CHATSERVER_FLOW_TURNS_TOTAL = Counter "chatserver_flow_turns_total" ["outcome"] "Turns of sharing what rooms may show with the other chatservers: ok, or away (this one keeps to its own part).";
+    CHATSERVER_FLOW_NODES = Gauge "chatserver_flow_nodes" [] "Chatservers that share what rooms may show, as far as is known.";
+    CHATSERVER_ROOMS_SAMPLED = Gauge "chatserver_rooms_sampled" [] "Rooms of whose comments links pass on a share only.";
+    CHATSERVER_KEEPS_TOLD_TOTAL = Counter "chatserver_keeps_told_total" [] "Changes of the share of a room's comments that links pass on, told by this process.";
+    CHATSERVER_REVIEWS_TOTAL = Counter "chatserver_reviews_total" ["outcome"] "Comments that a review hook was to be asked about: allow, refuse, shadow, mask; no answer that counts: forbidden, unreachable, deadline, redirect, status, too_large, answer; not asked: no_hook, full, shut.";
+    CHATSERVER_REVIEW_SECONDS = Histogram "chatserver_review_seconds" [] "Time that review hooks took, answered or not.";
+    CHATSERVER_REVIEWS_WAITING = Gauge "chatserver_reviews_waiting" [] "Comments that wait for a review hook.";
+    CHATSERVER_REVIEW_HOOKS_SHUT = Gauge "chatserver_review_hooks_shut" [] "Review hooks that are not asked for a while because they failed.";
+    CHATSERVER_EVIDENCE_RECORDS_TOTAL = Counter "chatserver_evidence_records_total" [] "Records that the evidence ledger took: comments, what became of them later, exports, erasures.";
+    CHATSERVER_EVIDENCE_LOST_TOTAL = Counter "chatserver_evidence_lost_total" ["why"] "Records that are not in the evidence ledger: queue (the disk is too slow), disk (it said no).";
+    CHATSERVER_EVIDENCE_WAITING = Gauge "chatserver_evidence_waiting" [] "Records that wait for the disk.";
+    CHATSERVER_EVIDENCE_BYTES = Gauge "chatserver_evidence_bytes" [] "Bytes of the evidence ledger's files.";
+    CHATSERVER_EVIDENCE_FILES_REMOVED_TOTAL = Counter "chatserver_evidence_files_removed_total" ["why"] "Files of the evidence ledger that were removed: over (their time), full (before their time, because bytes_max is reached).";
+    CHATSERVER_EVIDENCE_DAMAGED_BYTES_TOTAL = Counter "chatserver_evidence_damaged_bytes_total" [] "Bytes of rewritten files of the evidence ledger in which no record could be read.";
+    CHATSERVER_EVIDENCE_ERASED_TOTAL = Counter "chatserver_evidence_erased_total" [] "Records removed with their accounts.";
+    CHATSERVER_EVENTS_TOTAL = Counter "chatserver_events_total" ["outcome"] "Events for business servers: told; lost: rate (viewers did more than may be told), queue and full (too many waited), old (nobody took them for too long), end (the process ended).";
+    CHATSERVER_EVENT_CALLS_TOTAL = Counter "chatserver_event_calls_total" ["outcome"] "Batches of events posted: ok, forbidden, unreachable, deadline, redirect, status, too_large.";
     CHATSERVER_DEVICES_CLOSED_TOTAL = Counter "chatserver_devices_closed_total" [] "Sessions told to end because their viewer came in with another device.";
     CHATSERVER_DEVICES_FAILED_TOTAL = Counter "chatserver_devices_failed_total" [] "Viewers whose joins and leaves in single-device rooms the room store did not take.";
     CHATSERVER_REQUESTS_TOTAL = Counter "chatserver_requests_total" ["status"] "Requests of the business API, by status.";

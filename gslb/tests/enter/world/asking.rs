@@ -85,6 +85,14 @@ impl World {
         let line = page.lines().find_map(|it| it.strip_prefix(metric)?.strip_prefix(' '));
         line.map_or(0, |it| it.parse().unwrap())
     }
+
+    /// How many answers have this label, as rendered.
+    pub(crate) fn answers(&self, label: &str) -> u64 {
+        let page = self.meter.render();
+        let lines = page.lines().filter(|it| it.starts_with("gslb_answers_total{"));
+        let counts = lines.filter_map(|it| it.split_once("} ").filter(|it| it.0.contains(label)));
+        counts.map(|(_, count)| count.parse::<u64>().unwrap()).sum()
+    }
 }
 
 /// A refusal with this status and code, as browsers may read it.

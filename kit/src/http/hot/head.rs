@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 
 use httparse::{Header, Request, Status};
 
-use super::Hot;
+use super::{Fields, Hot};
 
 /// Header fields of a plain request. Browsers send about 20.
 pub(super) const FIELDS_MAX: usize = 48;
@@ -33,6 +33,7 @@ pub(super) enum Next<'h, 'b> {
 /// The head of a plain hot request.
 #[derive(Debug)]
 pub(super) struct Head<'h, 'b> {
+    pub(super) path: &'b str,
     pub(super) fields: &'h [Header<'b>],
     /// Bytes of the head.
     pub(super) head_bytes: usize,
@@ -54,13 +55,13 @@ pub(super) fn next<'h, 'b>(
     else {
         return Next::Other;
     };
-    let Some(body_bytes_max) = hot.body_bytes_max(method, path) else {
+    let fields: &[Header<'_>] = request.headers;
+    let Some(body_bytes_max) = hot.body_bytes_max(method, path, Fields(fields)) else {
         return Next::Other;
     };
-    let fields: &[Header<'_>] = request.headers;
     match body_bytes(fields) {
         Some(body_bytes) if body_bytes <= body_bytes_max => {
-            Next::Hot(Head { fields, head_bytes, body_bytes })
+            Next::Hot(Head { path, fields, head_bytes, body_bytes })
         }
         Some(_) | None => Next::Other,
     }

@@ -8,6 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Bytes;
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use axum::response::Response;
 use hyper::Request;
@@ -34,7 +35,8 @@ impl Taken {
         let Some(hot) = hot else {
             return Err(request);
         };
-        match hot.body_bytes_max(request.method().as_str(), request.uri().path()) {
+        let (method, path) = (request.method().as_str(), request.uri().path());
+        match hot.body_bytes_max(method, path, Fields(&fields_of(request.headers()))) {
             Some(body_bytes_max) => {
                 let (head, body) = request.into_parts();
                 Ok(Self { hot: Arc::clone(hot), head, body, body_bytes_max })
@@ -50,13 +52,15 @@ impl Taken {
             Some(read) => read,
             None => tokio::time::timeout(answer_max, reading).await.unwrap_or(Err(Unread::Late)),
         };
-        let fields = head.headers.iter();
-        let fields = fields
-            .map(|(name, value)| httparse::Header { name: name.as_str(), value: value.as_bytes() });
-        let fields: Vec<_> = fields.collect();
-        let body = read.as_deref().map_err(|&it| it);
+        let fields = fields_of(&head.headers);
+        let asked = Asked {
+            path: head.uri.path(),
+            fields: Fields(&fields),
+            body: read.as_deref().map_err(|&it| it),
+            peer,
+        };
         let mut answer = Vec::new();
-        match hot.answer(&Asked { fields: Fields(&fields), body, peer }, &mut answer) {
+        match hot.answer(&asked, &mut answer) {
             Ok(()) => {
                 let mut response = Response::new(answer.into());
                 *response.headers_mut() = hot.heading().headers.clone();
@@ -65,6 +69,13 @@ impl Taken {
             Err(other) => (*other).map(Into::into),
         }
     }
+}
+
+fn fields_of(headers: &HeaderMap) -> Vec<httparse::Header<'_>> {
+    let fields = headers.iter();
+    fields
+        .map(|(name, value)| httparse::Header { name: name.as_str(), value: value.as_bytes() })
+        .collect()
 }
 
 /// What a future becomes in its first two turns. A body that came with its head needs no more: one

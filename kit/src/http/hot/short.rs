@@ -97,15 +97,14 @@ impl Short {
             loop {
                 let then = if shutdown.is_cancelled() { Then::Close } else { Then::Stay };
                 let turn = self.speech.turn(then);
+                // Others' turn: answers that are ready together go out together, and who is woken by
+                // the first, a proxy above all, is still awake for the others.
+                tokio::task::yield_now().await;
                 self.flush(io).await?;
                 let bytes = match turn {
                     Turn::Answered if then == Then::Close => return Ok(Left::Ended(End::Peer)),
                     Turn::Answered => break,
-                    Turn::More => {
-                        // So many answers are others' turn, too.
-                        tokio::task::yield_now().await;
-                        continue;
-                    }
+                    Turn::More => continue,
                     Turn::Other => return Ok(Left::Other),
                     Turn::Body { bytes } => bytes,
                 };

@@ -21,7 +21,7 @@ pub(super) const KEPT_BYTES_MAX: usize = 16 * 1024;
 pub(super) struct Speech {
     hot: Arc<dyn Hot>,
     peer: SocketAddr,
-    date: Date,
+    voice: Voice,
     /// What has come.
     pub(super) input: Vec<u8>,
     /// What is to be sent.
@@ -50,6 +50,14 @@ pub(super) enum Then {
     Close,
 }
 
+/// What the heads of answers have besides their fields.
+#[derive(Debug)]
+struct Voice {
+    date: Date,
+    /// The length of the last body, as it is written: the next one has mostly as many digits.
+    length: Vec<u8>,
+}
+
 /// The date, as it is written, of a second.
 #[derive(Debug)]
 struct Date {
@@ -61,7 +69,7 @@ struct Date {
 impl Speech {
     pub(super) fn new(hot: Arc<dyn Hot>, peer: SocketAddr, clock: Clock) -> Self {
         let (input, output) = (Vec::new(), Vec::new());
-        Self { hot, peer, date: Date::new(clock), input, output }
+        Self { hot, peer, voice: Voice::new(clock), input, output }
     }
 
     /// Answers what can be answered. `then` is what the last answer says.
@@ -79,15 +87,14 @@ impl Speech {
             let Next::Hot(head) = head::next(bytes, &mut space, &*self.hot) else {
                 break Turn::Other;
             };
-            let Head { fields, head_bytes, body_bytes } = head;
+            let Head { path, fields, head_bytes, body_bytes } = head;
             let request_bytes = head_bytes + body_bytes;
             let Some(body) = bytes.get(head_bytes..request_bytes) else {
                 break Turn::Body { bytes: request_bytes };
             };
-            let asked = Asked { fields: Fields(fields), body: Ok(body), peer: self.peer };
-            self.date.renew();
+            let asked = Asked { path, fields: Fields(fields), body: Ok(body), peer: self.peer };
             let then = if request_bytes == bytes.len() { then } else { Then::Stay };
-            put_answer(&*self.hot, &asked, &self.date, then, &mut self.output);
+            self.voice.put_answer(&*self.hot, &asked, then, &mut self.output);
             answered += request_bytes;
         };
         self.input.drain(..answered);
@@ -99,10 +106,9 @@ impl Speech {
     pub(super) fn give_up(&mut self) {
         let mut space = head::space();
         if let Next::Hot(head) = head::next(&self.input, &mut space, &*self.hot) {
-            let body = Err(Unread::Late);
-            let asked = Asked { fields: Fields(head.fields), body, peer: self.peer };
-            self.date.renew();
-            put_answer(&*self.hot, &asked, &self.date, Then::Close, &mut self.output);
+            let (path, fields) = (head.path, Fields(head.fields));
+            let asked = Asked { path, fields, body: Err(Unread::Late), peer: self.peer };
+            self.voice.put_answer(&*self.hot, &asked, Then::Close, &mut self.output);
         }
     }
 
@@ -120,29 +126,62 @@ fn forget_large(buffer: &mut Vec<u8>) {
     }
 }
 
-/// Writes an answer with its head.
-fn put_answer(hot: &dyn Hot, asked: &Asked<'_>, date: &Date, then: Then, out: &mut Vec<u8>) {
-    let start = out.len();
-    let answered = hot.answer(asked, out);
-    if let Err(other) = &answered {
+impl Voice {
+    fn new(clock: Clock) -> Self {
+        Self { date: Date::new(clock), length: Vec::new() }
+    }
+
+    /// Writes an answer with its head.
+    fn put_answer(&mut self, hot: &dyn Hot, asked: &Asked<'_>, then: Then, out: &mut Vec<u8>) {
+        self.date.renew();
+        let start = out.len();
+        out.extend_from_slice(&hot.heading().text);
+        let length_at = self.put_rest(then, out);
+        let body_at = out.len();
+        let Err(other) = hot.answer(asked, out) else {
+            let digits = self.length.len();
+            self.set_length(out.len() - body_at);
+            let place = length_at..length_at + digits;
+            if digits == self.length.len() {
+                out[place].copy_from_slice(&self.length);
+            } else {
+                out.splice(place, self.length.iter().copied());
+            }
+            return;
+        };
         out.truncate(start);
+        put_heading(&other, out);
+        self.set_length(other.body().len());
+        self.put_rest(then, out);
         out.extend_from_slice(other.body());
     }
-    let body_bytes = out.len() - start;
-    match &answered {
-        Ok(()) => out.extend_from_slice(&hot.heading().text),
-        Err(other) => put_heading(other, out),
+
+    /// Writes a head from its fields on, and where in it the length stands.
+    fn put_rest(&self, then: Then, out: &mut Vec<u8>) -> usize {
+        if let Then::Close = then {
+            out.extend_from_slice(b"connection: close\r\n");
+        }
+        out.extend_from_slice(b"content-length: ");
+        let length_at = out.len();
+        out.extend_from_slice(&self.length);
+        for part in ["\r\ndate: ", &self.date.text, "\r\n\r\n"] {
+            out.extend_from_slice(part.as_bytes());
+        }
+        length_at
     }
-    if let Then::Close = then {
-        out.extend_from_slice(b"connection: close\r\n");
+
+    /// Writes a number: for every answer, so without the machinery of formats.
+    fn set_length(&mut self, mut bytes: usize) {
+        self.length.clear();
+        loop {
+            self.length.push(b"0123456789"[bytes % 10]);
+            bytes /= 10;
+            if bytes == 0 {
+                break;
+            }
+        }
+        self.length.reverse();
     }
-    out.extend_from_slice(b"content-length: ");
-    put_number(body_bytes, out);
-    for part in ["\r\ndate: ", &date.text, "\r\n\r\n"] {
-        out.extend_from_slice(part.as_bytes());
-    }
-    // How long the body is stands before it.
-    out[start..].rotate_left(body_bytes);
 }
 
 /// Writes the beginning of an answer that is not the usual one.
@@ -151,19 +190,6 @@ fn put_heading(other: &Response<Vec<u8>>, out: &mut Vec<u8>) {
     let reason = status.canonical_reason().unwrap_or_default();
     write!(out, "HTTP/1.1 {} {reason}\r\n", status.as_str()).expect("a Vec takes all");
     put_fields(other.headers(), out);
-}
-
-/// Writes a number: for every answer, so without the machinery of formats.
-fn put_number(mut number: usize, out: &mut Vec<u8>) {
-    let start = out.len();
-    loop {
-        out.push(b"0123456789"[number % 10]);
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out[start..].reverse();
 }
 
 impl Date {

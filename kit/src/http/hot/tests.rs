@@ -252,7 +252,7 @@ impl Default for Reader {
 }
 
 impl Hot for Reader {
-    fn body_bytes_max(&self, method: &str, path: &str) -> Option<usize> {
+    fn body_bytes_max(&self, method: &str, path: &str, _fields: Fields<'_>) -> Option<usize> {
         (method == "POST" && path == "/hot").then_some(BODY_BYTES_MAX)
     }
 

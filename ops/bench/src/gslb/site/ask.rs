@@ -10,7 +10,7 @@ use auth_core::revocation::Revocations;
 use auth_core::secret::Secret;
 use auth_core::ticket::{Claims, Signer};
 use auth_core::token::{self, Scope};
-use proto::enter::{BatchAnswer, BatchResponse, EnterRequest, EnterResponse, Offer};
+use proto::enter::{BatchResponse, EnterRequest, EnterResponse, Offer};
 use proto::id::RoomId;
 use proto::keys::{LinkKeys, LinkKeysRequest};
 
@@ -92,13 +92,13 @@ impl Site {
     ) -> anyhow::Result<()> {
         let batch: BatchResponse = serde_json::from_str(answers).context("this is no batch")?;
         ensure!(batch.answers.len() == viewers, "there are {} answers", batch.answers.len());
-        for (at, answer) in batch.answers.iter().enumerate() {
-            let BatchAnswer::Offers { addresses, .. } = answer else {
-                bail!("the batch holds {answer:?}");
+        for at in 0..viewers {
+            let Some(Ok(EnterResponse { addresses, .. })) = batch.answer(at) else {
+                bail!("the batch holds {:?}", batch.answers[at]);
             };
             ensure!(addresses.len() == ADDRESSES, "viewer {at} has {} addresses", addresses.len());
             if at == 0 {
-                self.check_offers(addresses, ADDRESSES).await?;
+                self.check_offers(&addresses, ADDRESSES).await?;
             }
         }
         Ok(())
