@@ -1,8 +1,9 @@
 //! Who waits to hear what became of an item, for a minute after it was admitted.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
+use foldhash::HashMap;
 use proto::id::{AppId, Cid, ItemId, NodeId, RoomId, SessionId, ViewerId};
 use proto::time::Mono;
 
@@ -52,7 +53,7 @@ impl Askers {
     /// None yet.
     #[must_use]
     pub fn new(asked_max: usize) -> Self {
-        Self { asked: HashMap::new(), order: VecDeque::new(), asked_max }
+        Self { asked: HashMap::default(), order: VecDeque::new(), asked_max }
     }
 
     /// Remembers one.

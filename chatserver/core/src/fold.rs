@@ -139,6 +139,7 @@ pub const LOOSE: [Reading; 4] = [
 pub struct Folded {
     glyphs: Vec<Glyph>,
     is_loose: bool,
+    has_address_sign: bool,
 }
 
 impl Folded {
@@ -154,17 +155,32 @@ impl Folded {
         self.is_loose
     }
 
+    /// Whether there is a sign that links and addresses have: a dot, a slash, an `@`.
+    #[must_use]
+    pub(crate) const fn has_address_sign(&self) -> bool {
+        self.has_address_sign
+    }
+
     /// Reads the first [`TEXT_BYTES_MAX`] bytes of `text`, in linear time.
     pub fn fold(&mut self, text: &str, reading: Reading) {
         let text = &text[..text.floor_char_boundary(TEXT_BYTES_MAX)];
         self.glyphs.clear();
-        self.is_loose = false;
+        (self.is_loose, self.has_address_sign) = (false, false);
         let (mut word, mut flags) = (Stretch::default(), Stretch::default());
-        let mut gap = Gap::None;
+        let (mut gap, mut begin) = (Gap::None, 0);
         for (from, sent) in text.char_indices() {
             let to = from + sent.len_utf8();
             let sent = narrow(sent);
-            let character = self.loosen(sent, reading, word.at(text, from, mixed));
+            let character = match loosened(sent, reading) {
+                Some(read) if word.at(text, begin, from, mixed) => {
+                    self.is_loose = true;
+                    read
+                }
+                Some(_) | None => sent,
+            };
+            if !is_mixable(sent) {
+                begin = to;
+            }
             gap = match entry::of(character) {
                 Entry::Letter(letter) => self.push(letter, from..to, gap, true),
                 Entry::Letters(letters) => {
@@ -174,10 +190,14 @@ impl Folded {
                     gap
                 }
                 Entry::Mark(letter) => self.push(letter, from..to, gap, self.glyphs.is_empty()),
-                Entry::Region(letter) if flags.at(text, from, spelled) => {
+                Entry::Region(letter) if flags.at(text, from, from, spelled) => {
                     self.push(letter, from..to, gap, true)
                 }
-                Entry::Region(_) | Entry::Sign => gap.max(Gap::Sign),
+                Entry::Region(_) => gap.max(Gap::Sign),
+                Entry::Sign => {
+                    self.has_address_sign |= is_address_sign(character);
+                    gap.max(Gap::Sign)
+                }
                 Entry::Space => Gap::Space,
                 Entry::Nothing => gap,
             };
@@ -185,26 +205,6 @@ impl Folded {
         if let Reading::Loose { run, .. } = reading {
             self.shrink(run);
         }
-    }
-
-    fn loosen(&mut self, sent: char, reading: Reading, is_mixed: bool) -> char {
-        let one = match reading {
-            Reading::Plain => 'i',
-            Reading::Loose { one, .. } => one,
-        };
-        let read = match sent {
-            _ if !is_mixed => return sent,
-            '0' => 'o',
-            '1' | '!' | '|' => one,
-            '3' => 'e',
-            '4' | '@' => 'a',
-            '5' | '$' => 's',
-            '7' | '+' => 't',
-            '8' => 'b',
-            _ => return sent,
-        };
-        self.is_loose = true;
-        if reading == Reading::Plain { sent } else { read }
     }
 
     fn push(
@@ -254,14 +254,56 @@ struct Stretch {
 }
 
 impl Stretch {
-    /// What `look` says about the stretch that `from` lies in.
-    fn at(&mut self, text: &str, from: usize, look: fn(&str) -> (usize, bool)) -> bool {
+    /// What `look` says about the stretch that begins at `begin`, or where the last one ended, and
+    /// that `from` lies in.
+    fn at(
+        &mut self,
+        text: &str,
+        begin: usize,
+        from: usize,
+        look: fn(&str) -> (usize, bool),
+    ) -> bool {
         if from >= self.end {
-            let (length, holds) = look(&text[from..]);
-            *self = Self { end: from + length, holds };
+            let (length, holds) = look(&text[begin..]);
+            *self = Self { end: begin + length, holds };
         }
         self.holds
     }
+}
+
+/// What `sent` is among letters, if it is a digit or a sign that looks like one; the plain reading
+/// leaves it as it is.
+const fn loosened(sent: char, reading: Reading) -> Option<char> {
+    let read = match sent {
+        '0' => 'o',
+        '1' | '!' | '|' => match reading {
+            Reading::Plain => 'i',
+            Reading::Loose { one, .. } => one,
+        },
+        '3' => 'e',
+        '4' | '@' => 'a',
+        '5' | '$' => 's',
+        '7' | '+' => 't',
+        '8' => 'b',
+        _ => return None,
+    };
+    Some(match reading {
+        Reading::Plain => sent,
+        Reading::Loose { .. } => read,
+    })
+}
+
+/// Letters that make words with spaces between, digits, and signs that look like letters.
+fn is_mixable(read: char) -> bool {
+    match read {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '!' | '|' | '@' | '$' | '+' => true,
+        '\0'..='\u{7F}' | '\u{4E00}'..='\u{9FFF}' => false,
+        _ => is_letter(read) || read.is_numeric(),
+    }
+}
+
+fn is_letter(read: char) -> bool {
+    read.is_alphabetic() && !entry::is_ideographic(read)
 }
 
 /// Whether letters stand among the letters, digits and signs that `text` begins with.
@@ -269,14 +311,23 @@ fn mixed(text: &str) -> (usize, bool) {
     let (mut length, mut has_letter) = (0, false);
     for character in text.chars() {
         let read = narrow(character);
-        let is_letter = read.is_alphabetic() && !entry::is_ideographic(read);
-        if !is_letter && !read.is_numeric() && !"!|@$+".contains(read) {
+        if !is_mixable(read) {
             break;
         }
-        has_letter |= is_letter;
+        has_letter |= is_letter(read);
         length += character.len_utf8();
     }
-    (length.max(1), has_letter)
+    (length, has_letter)
+}
+
+/// Dots, the slash and the sign of e-mail addresses; full-width ones are narrow by now.
+const fn is_address_sign(sign: char) -> bool {
+    matches!(sign, '/' | '@') || is_dot(sign)
+}
+
+/// What an address takes for a dot.
+pub(crate) const fn is_dot(sign: char) -> bool {
+    matches!(sign, '.' | '。' | '｡' | '•' | '·' | '∙' | '․' | '・' | '﹒')
 }
 
 /// The ASCII character of a full-width one.

@@ -6,19 +6,30 @@
 #![deny(missing_docs)]
 
 pub mod asker;
+pub mod breaker;
 pub mod device;
+pub mod flow;
 pub mod fold;
 pub mod gift;
 pub mod id;
 pub mod journal;
 pub mod judge;
+pub mod keep;
+pub mod ledger;
 pub mod links;
+pub mod people;
+pub mod rank;
 pub mod rate;
+pub mod reach;
 pub mod repeats;
+pub mod review;
 pub mod room;
+pub mod said;
 pub mod sender;
 pub mod settings;
 pub mod shape;
 pub mod shard;
+pub mod sign;
 pub mod text;
+pub mod webhook;
 pub mod words;

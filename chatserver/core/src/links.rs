@@ -10,7 +10,7 @@ use proto::control::Action;
 use proto::limits::TEXT_BYTES_MAX;
 use regex::Regex;
 
-use crate::fold::{self, Part};
+use crate::fold::{self, Folded, Part};
 
 /// Digits of a Chinese mobile number, which begins with 13 to 19.
 const MOBILE_DIGITS: usize = 11;
@@ -22,6 +22,10 @@ const DIFFERENT_MIN: usize = 4;
 const LETTERS_SPELLED: usize = 24;
 /// Digits in the name of an account, so that it is told from a word.
 const ACCOUNT_DIGITS: usize = 2;
+/// Letters, digits and dashes of the shortest name of an account.
+const ACCOUNT_LETTERS: usize = 4;
+/// Digits of a number in groups of 3, 3 and 4.
+const GROUPED_DIGITS: usize = 10;
 /// Signs or spaces between two digits of one number.
 const BETWEEN_MAX: usize = 2;
 
@@ -34,8 +38,11 @@ pub enum Lead {
     Contact,
 }
 
-/// The latest action about anything that `text` leads to.
-pub fn find(text: &str, action: impl Fn(&Lead) -> Action) -> Action {
+/// The latest action about anything that `text` leads to; `folded` is that text.
+pub fn find(text: &str, folded: &Folded, action: impl Fn(&Lead) -> Action) -> Action {
+    if !may_lead(folded) {
+        return Action::Allow;
+    }
     let text = &text[..text.floor_char_boundary(TEXT_BYTES_MAX)];
     let read = read(text);
     let signs = Signs::new(&read);
@@ -52,6 +59,28 @@ pub fn is_below(host: &str, allowed: &[String]) -> bool {
     allowed.iter().any(|it| {
         host.strip_suffix(it.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     })
+}
+
+/// Whether a text has anything of what [`Signs`] look for; most have not, and are read no further.
+fn may_lead(folded: &Folded) -> bool {
+    if folded.has_address_sign() {
+        return true;
+    }
+    let (mut letters, mut digits, mut dot) = (0, 0, 0);
+    for glyph in folded.glyphs() {
+        dot = match (dot, glyph.letter) {
+            (1, 'o') => 2,
+            (2, 't') => return true,
+            (_, 'd') => 1,
+            _ => 0,
+        };
+        match glyph.letter {
+            'a'..='z' => letters += 1,
+            '点' => return true,
+            it => digits += usize::from(digit(it).is_some()),
+        }
+    }
+    digits >= ACCOUNT_DIGITS || letters >= LETTERS_SPELLED
 }
 
 /// `text` in folded letters, with spaces and ASCII signs.
@@ -71,7 +100,7 @@ fn read(text: &str) -> String {
 fn sign(character: char) -> char {
     match fold::narrow(character) {
         it @ '!'..='~' => it,
-        '。' | '｡' | '•' | '·' | '∙' | '․' | '・' | '﹒' => '.',
+        it if fold::is_dot(it) => '.',
         _ => ' ',
     }
 }
@@ -79,31 +108,54 @@ fn sign(character: char) -> char {
 /// What addresses need, as far as a text has it; most texts have nothing of it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Signs {
-    /// A dot, as a sign or a word, with a letter or bracket before it.
+    /// A dot, as a sign or a word, with a letter or bracket before it, and a letter or digit behind
+    /// it and what may stand between.
     has_dot: bool,
     has_slash: bool,
+    has_at: bool,
+    has_bracket: bool,
     /// ASCII letters.
     letters: usize,
+    /// ASCII digits.
+    figures: usize,
     /// Digits in figures, of any script.
     digits: usize,
+    /// A name with figures that may be an account's.
+    has_account: bool,
 }
 
 impl Signs {
     fn new(read: &str) -> Self {
         let mut signs = Self::default();
-        let mut before = ' ';
+        let (mut before, mut is_dotted) = (' ', false);
+        let mut name = Name::default();
         for character in read.chars() {
+            signs.has_account |= name.take(character);
             match character {
-                '.' | '点' => signs.has_dot |= before.is_ascii() && before != ' ',
+                'a'..='z' => {
+                    signs.letters += 1;
+                    signs.has_dot |= is_dotted;
+                }
+                '0'..='9' => {
+                    signs.figures += 1;
+                    signs.digits += 1;
+                    signs.has_dot |= is_dotted;
+                }
+                '.' | '点' => is_dotted = before.is_ascii() && before != ' ',
+                ' ' | '-' => {}
                 '/' => signs.has_slash = true,
-                'a'..='z' => signs.letters += 1,
-                _ if digit(character).is_some() => signs.digits += 1,
-                _ => {}
+                '@' => signs.has_at = true,
+                '[' | ']' | '(' | ')' | '{' | '}' | '<' | '>' => signs.has_bracket = true,
+                _ => {
+                    signs.digits += usize::from(digit(character).is_some());
+                    is_dotted = false;
+                }
             }
             if character != ' ' {
                 before = character;
             }
         }
+        signs.has_account |= name.is_account();
         signs.has_dot |= signs.letters > 0 && read.contains("dot");
         signs
     }
@@ -114,7 +166,35 @@ impl Signs {
     }
 
     const fn is_empty(self) -> bool {
-        !(self.has_dot || self.has_slash || self.digits >= ACCOUNT_DIGITS || self.spell_numbers())
+        !(self.has_dot || self.has_slash || self.has_account || self.spell_numbers())
+    }
+}
+
+/// A run of what names of accounts are made of.
+#[derive(Clone, Copy, Debug, Default)]
+struct Name {
+    length: usize,
+    figures: usize,
+}
+
+impl Name {
+    /// Takes what comes next; says whether a name that may be an account's is complete before it.
+    fn take(&mut self, character: char) -> bool {
+        match character {
+            '0'..='9' => self.figures += 1,
+            'a'..='z' | '_' | '-' => {}
+            _ => {
+                let is_account = self.is_account();
+                *self = Self::default();
+                return is_account;
+            }
+        }
+        self.length += 1;
+        false
+    }
+
+    const fn is_account(self) -> bool {
+        self.length >= ACCOUNT_LETTERS && self.figures >= ACCOUNT_DIGITS
     }
 }
 
@@ -190,10 +270,11 @@ fn links(read: &str, signs: Signs) -> impl Iterator<Item = String> {
 
 fn is_contact(read: &str, signs: Signs) -> bool {
     let is_account = |it: regex::Captures<'_>| it.get(1).is_some_and(|id| is_account(id.as_str()));
-    signs.digits >= ACCOUNT_DIGITS
+    signs.has_account
         && [&MESSENGER, &NETWORK].iter().any(|it| it.captures_iter(read).any(is_account))
-        || signs.has_dot && MAIL.is_match(read)
-        || signs.spell_numbers() && (GROUPED.is_match(read) || has_number(read))
+        || (signs.has_at || signs.has_bracket) && signs.has_dot && MAIL.is_match(read)
+        || signs.figures >= GROUPED_DIGITS && GROUPED.is_match(read)
+        || signs.spell_numbers() && has_number(read)
 }
 
 /// Whether this names an account: digits among letters, or a number that is no cheer.
@@ -216,10 +297,9 @@ fn has_number(read: &str) -> bool {
     let mut number = Number::default();
     let mut rest = read;
     while let Some(character) = rest.chars().next() {
-        let spelled = SPELLED.iter().find(|it| rest.starts_with(it.0));
-        let (digit, length) = match (digit(character), spelled) {
+        let (digit, length) = match (digit(character), spelled(rest)) {
             (Some(digit), _) => (Some(digit), character.len_utf8()),
-            (None, Some((word, digit))) => (Some(*digit), word.len()),
+            (None, Some((word, digit))) => (Some(digit), word.len()),
             (None, None) => (None, character.len_utf8()),
         };
         rest = &rest[length..];
@@ -230,19 +310,20 @@ fn has_number(read: &str) -> bool {
     number.is_complete()
 }
 
-const SPELLED: [(&str, char); 11] = [
-    ("zero", '0'),
-    ("oh ", '0'),
-    ("one", '1'),
-    ("two", '2'),
-    ("three", '3'),
-    ("four", '4'),
-    ("five", '5'),
-    ("six", '6'),
-    ("seven", '7'),
-    ("eight", '8'),
-    ("nine", '9'),
-];
+/// The digit that a text begins with in words.
+fn spelled(text: &str) -> Option<(&'static str, char)> {
+    let words: &[(&str, char)] = match text.as_bytes().first()? {
+        b'z' => &[("zero", '0')],
+        b'o' => &[("oh ", '0'), ("one", '1')],
+        b't' => &[("two", '2'), ("three", '3')],
+        b'f' => &[("four", '4'), ("five", '5')],
+        b's' => &[("six", '6'), ("seven", '7')],
+        b'e' => &[("eight", '8')],
+        b'n' => &[("nine", '9')],
+        _ => return None,
+    };
+    words.iter().find(|it| text.starts_with(it.0)).copied()
+}
 
 /// The digit that a character stands for when a number is read out.
 const fn digit(character: char) -> Option<char> {

@@ -4,9 +4,10 @@
 //! letters (Broder, "On the resemblance and containment of documents", 1997). Case, width, spaces,
 //! signs, digits beside letters and drawn-out letters make no difference.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
+use foldhash::HashMap;
 use proto::time::Mono;
 
 use crate::fold::{Class, Glyph};
@@ -21,6 +22,8 @@ const NEAR_PERCENT: usize = 60;
 const PAST_MAX: usize = 4;
 /// Different texts counted in one room, about 40 bytes each.
 const TEXTS_MAX: usize = 4096;
+/// A full room looks so often whether texts are over: each look takes some microseconds.
+const SWEEP: Duration = Duration::from_millis(100);
 /// Time in which a room counts a text.
 pub const ROOM_WINDOW: Duration = Duration::from_secs(10);
 
@@ -119,7 +122,8 @@ impl Past {
     /// How long `sketch` has to wait so that the sender has not said it for `window`; 0: it may go.
     #[must_use]
     pub fn wait_ms(&self, sketch: &Sketch, window: Duration, now: Mono) -> u64 {
-        let said = self.0.iter().filter(|it| it.0.is_near(sketch)).map(|it| it.1 + window).max();
+        let counts = |it: &&(Sketch, Mono)| it.1 + window > now && it.0.is_near(sketch);
+        let said = self.0.iter().filter(counts).map(|it| it.1 + window).max();
         said.map_or(0, |until| until.0.saturating_sub(now.0))
     }
 
@@ -136,6 +140,8 @@ impl Past {
 #[derive(Debug, Default)]
 pub struct Echo {
     texts: HashMap<u64, Count>,
+    /// When all of them were last looked at.
+    swept: Mono,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -158,7 +164,9 @@ impl Echo {
     /// Counts what was heard; when 4,096 texts are counted, a new one is not.
     pub fn push(&mut self, sketch: &Sketch, now: Mono) {
         if self.texts.len() >= TEXTS_MAX && !self.texts.contains_key(&sketch.key) {
-            self.expire(now);
+            if now.since(self.swept) >= SWEEP {
+                self.expire(now);
+            }
             if self.texts.len() >= TEXTS_MAX {
                 return;
             }
@@ -172,6 +180,7 @@ impl Echo {
 
     /// Forgets what was not heard lately.
     pub fn expire(&mut self, now: Mono) {
+        self.swept = now;
         self.texts.retain(|_, it| now.since(it.since) < ROOM_WINDOW);
     }
 }

@@ -1,19 +1,26 @@
 //! One room: its settings, who may not speak in it, and what its senders did lately.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::VecDeque;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::control::{RoomFact, RoomSettings};
+use foldhash::HashMap;
+use foldhash::fast::FixedState;
+use proto::control::{Review, RoomFact, RoomSettings};
 use proto::id::{SenderRef, ViewerId};
-use proto::time::{Mono, Wall};
+use proto::item::Role;
+use proto::time::{Mono, millis};
 use proto::verdict::{Reason, Verdict};
 
 use crate::asker::Asker;
+use crate::flow::{Limit, Stream};
 use crate::judge::{self, Comment, History, Now, Refusal, Rules};
+use crate::keep::Valve;
+use crate::people::People;
 use crate::rate::Rate;
 use crate::repeats::{Echo, Past, Sketch};
+use crate::said::{Said, Verdicts};
 use crate::sender::RoomSecret;
 use crate::text::{self, Shown, Taste};
 use crate::words::{Scanner, Words};
@@ -21,11 +28,8 @@ use crate::words::{Scanner, Words};
 /// How long a silent sender is remembered, if slow mode does not need longer. A record that comes
 /// a second time does so within seconds.
 pub const SENDER_LIFE: Duration = Duration::from_secs(60);
-/// Verdicts remembered for one sender, 48 bytes each. A replay reaches back a few seconds, in which
-/// the default rate admits about 10.
-pub const VERDICTS_MAX: usize = 32;
-/// Mutes of one room, and bans: about 100 bytes each.
-pub const SANCTIONS_MAX: usize = 10_000;
+/// A room that is closed, or of which nobody says that it is there, answers so for this long.
+pub const SHUT_LIFE: Duration = Duration::from_hours(1);
 /// Senders looked at to make place for one more.
 const EVICT_TRIES_MAX: usize = 8;
 /// Senders forgotten in one turn.
@@ -38,14 +42,29 @@ const FULL_RETRY_MS: u64 = 1000;
 pub struct Room {
     secret: RoomSecret,
     fact: Option<RoomFact>,
-    mutes: BTreeMap<ViewerId, Wall>,
-    bans: BTreeMap<ViewerId, Wall>,
+    /// Who is what, and may not speak.
+    pub(crate) people: People,
     words: Option<Arc<Words>>,
     echo: Echo,
+    /// What flows in here.
+    pub(crate) stream: Stream,
+    /// What links pass on.
+    pub(crate) valve: Valve,
     senders: HashMap<ViewerId, Sender>,
     /// Every sender once, roughly the longest silent one first.
     order: VecDeque<ViewerId>,
     senders_max: usize,
+    /// Since when it is not open.
+    shut_since: Option<Mono>,
+}
+
+/// Whether a room is to be remembered.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Life {
+    /// It is.
+    Known,
+    /// It was closed long ago.
+    Over,
 }
 
 /// What a viewer did lately.
@@ -55,19 +74,8 @@ struct Sender {
     rate: Rate,
     last: Option<Mono>,
     touched: Mono,
-    verdicts: VecDeque<Said>,
+    verdicts: Verdicts,
     past: Past,
-}
-
-/// What was said about one comment.
-#[derive(Debug)]
-struct Said {
-    /// Who asked last.
-    asker: Asker,
-    /// Hash of the comment's text.
-    text: u64,
-    /// None while that is not settled.
-    verdict: Option<Verdict>,
 }
 
 /// What a room listens with.
@@ -77,6 +85,8 @@ pub struct Ear<'a> {
     pub scanner: &'a mut Scanner,
     /// The words that the app lists.
     pub words: Option<&'a Words>,
+    /// Chatservers that share what the room shows.
+    pub nodes: u32,
 }
 
 /// What the room says to a comment.
@@ -107,13 +117,15 @@ impl Room {
         Self {
             secret,
             fact: None,
-            mutes: BTreeMap::new(),
-            bans: BTreeMap::new(),
+            people: People::default(),
             words: None,
             echo: Echo::default(),
-            senders: HashMap::new(),
+            stream: Stream::default(),
+            valve: Valve::default(),
+            senders: HashMap::default(),
             order: VecDeque::new(),
             senders_max,
+            shut_since: None,
         }
     }
 
@@ -122,16 +134,6 @@ impl Room {
         if self.fact.as_ref().is_none_or(|old| old.version <= fact.version) {
             self.fact = Some(fact);
         }
-    }
-
-    /// Mutes `viewer` until then; 0 ends it. Past [`SANCTIONS_MAX`] the one that ends first goes.
-    pub fn mute(&mut self, viewer: ViewerId, until: Wall) {
-        sanction(&mut self.mutes, viewer, until);
-    }
-
-    /// Bans `viewer` until then; 0 ends it. Bounded as [`Room::mute`].
-    pub fn ban(&mut self, viewer: ViewerId, until: Wall) {
-        sanction(&mut self.bans, viewer, until);
     }
 
     /// Takes another list of words; `None` ends it.
@@ -150,20 +152,23 @@ impl Room {
         now: Now,
     ) -> Heard {
         let text = hash(comment.text);
-        if let Some(said) = self.senders.get_mut(viewer).and_then(|it| it.said(asker, text)) {
+        if let Some(said) = self.senders.get_mut(viewer).and_then(|it| it.verdicts.find(asker, text)) {
             let before = std::mem::replace(&mut said.asker, asker);
             return Heard::Again { before, said: said.verdict };
         }
         let sender = self.senders.get(viewer);
         let history = History {
-            banned_until: self.bans.get(viewer).copied().unwrap_or_default(),
-            muted_until: self.mutes.get(viewer).copied().unwrap_or_default(),
+            standing: self.people.standing(viewer),
+            banned_until: self.people.banned_until(viewer),
+            muted_until: self.people.muted_until(viewer),
             rate: sender.map(|it| it.rate).unwrap_or_default(),
             last: sender.and_then(|it| it.last),
         };
         let rules = self.fact.as_ref().map(|it| Rules { open: it.open, settings: &it.settings });
+        let nodes = ear.nodes;
         let judged = judge::judge(comment, &history, rules, now)
             .and_then(|()| self.judge_text(viewer, comment, ear, now.mono));
+        let judged = judged.and_then(|it| self.flow(it, viewer, comment.role, nodes, now.mono));
         let refill_ms = self.settings().map_or(0, |it| it.viewer_refill_ms);
         let Some(sender) = self.sender(viewer, now.mono) else {
             let full = judge::later(Reason::RoomBusy, FULL_RETRY_MS);
@@ -173,7 +178,7 @@ impl Room {
             Ok((shown, sketch)) => {
                 sender.rate.take(refill_ms, now.mono);
                 sender.last = Some(now.mono);
-                sender.remember(Said { asker, text, verdict: None });
+                sender.verdicts.push(Said { asker, text, verdict: None });
                 let sender_ref = sender.sender_ref;
                 if let Some(sketch) = sketch {
                     sender.past.push(sketch, now.mono);
@@ -182,7 +187,7 @@ impl Room {
                 Heard::Admitted { sender: sender_ref, shown }
             }
             Err(refusal) => {
-                sender.remember(Said { asker, text, verdict: Some(drop_as(refusal)) });
+                sender.verdicts.push(Said { asker, text, verdict: Some(drop_as(refusal)) });
                 Heard::Refused(refusal)
             }
         }
@@ -208,18 +213,61 @@ impl Room {
         text::judge(ear.scanner, comment.text, comment.role, taste, now)
     }
 
+    /// Lets what everyone would see pass if the room takes it now. Hosts and moderators are always
+    /// heard, and so are those on the allow-list.
+    fn flow<T>(
+        &mut self,
+        judged: (Shown, T),
+        viewer: &ViewerId,
+        role: Role,
+        nodes: u32,
+        now: Mono,
+    ) -> Result<(Shown, T), Refusal> {
+        let limit = Limit { per_s: self.items_per_s().unwrap_or_default(), nodes };
+        if judged.0 != Shown::Shadowed {
+            let asked = self.stream.ask(limit, now);
+            if let Err(wait) = asked
+                && !judge::keeps_order(role)
+                && !self.people.standing(viewer).listed
+            {
+                return Err(judge::later(Reason::RateLimited, millis(wait)));
+            }
+            self.stream.take(limit, now);
+        }
+        Ok(judged)
+    }
+
+    /// What the room says about reviews, if anything.
+    pub(crate) fn review(&self) -> Option<Review> {
+        self.settings().and_then(|it| it.review)
+    }
+
+    /// Items that the room shows a second, once it is known.
+    pub(crate) fn items_per_s(&self) -> Option<u32> {
+        self.settings().map(|it| it.items_per_s)
+    }
+
     /// Remembers the verdict about an admitted comment.
     pub fn settle(&mut self, viewer: &ViewerId, asker: Asker, verdict: Verdict) {
-        let said = self.senders.get_mut(viewer).map(|it| &mut it.verdicts);
-        if let Some(said) = said.and_then(|all| all.iter_mut().find(|it| it.asker == asker)) {
-            said.verdict = Some(verdict);
+        if let Some(sender) = self.senders.get_mut(viewer) {
+            sender.verdicts.settle(asker, verdict);
         }
     }
 
-    /// Forgets silent senders and sanctions that are over; the work of one turn is bounded.
-    pub fn expire(&mut self, now: Now) {
-        self.mutes.retain(|_, until| *until > now.wall);
-        self.bans.retain(|_, until| *until > now.wall);
+    /// Forgets silent senders and sanctions that are over; the work of one turn is bounded. Says
+    /// whether the room itself can be forgotten.
+    pub fn expire(&mut self, now: Now) -> Life {
+        self.expire_senders(now);
+        if self.fact.as_ref().is_some_and(|it| it.open) {
+            self.shut_since = None;
+            return Life::Known;
+        }
+        let since = *self.shut_since.get_or_insert(now.mono);
+        if now.mono.since(since) < SHUT_LIFE { Life::Known } else { Life::Over }
+    }
+
+    fn expire_senders(&mut self, now: Now) {
+        self.people.expire(now.wall);
         self.echo.expire(now.mono);
         let slow = Duration::from_millis(self.settings().map_or(0, |it| it.slow_mode_ms).into());
         let life = SENDER_LIFE.max(slow);
@@ -283,49 +331,18 @@ impl Sender {
             rate: Rate::default(),
             last: None,
             touched: Mono(0),
-            verdicts: VecDeque::new(),
+            verdicts: Verdicts::default(),
             past: Past::default(),
         }
-    }
-
-    fn said(&mut self, asker: Asker, text: u64) -> Option<&mut Said> {
-        let is_same = |it: &Said| it.asker == asker || it.asker.cid == asker.cid && it.text == text;
-        self.verdicts.iter_mut().find(|it| is_same(it))
-    }
-
-    /// Past [`VERDICTS_MAX`] refusals go first: only a forgotten admission could show an item twice.
-    fn remember(&mut self, said: Said) {
-        if self.verdicts.len() >= VERDICTS_MAX {
-            let refused = |it: &Said| matches!(it.verdict, Some(Verdict::Drop { .. }));
-            let oldest = self.verdicts.iter().position(refused).unwrap_or(0);
-            self.verdicts.remove(oldest);
-        }
-        self.verdicts.push_back(said);
     }
 }
 
 fn hash(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
+    FixedState::default().hash_one(text)
 }
 
 /// A refusal as a verdict.
 #[must_use]
 pub const fn drop_as(refusal: Refusal) -> Verdict {
     Verdict::Drop { reason: refusal.reason, retry_after_ms: refusal.retry_after_ms }
-}
-
-fn sanction(sanctions: &mut BTreeMap<ViewerId, Wall>, viewer: ViewerId, until: Wall) {
-    if until == Wall(0) {
-        sanctions.remove(&viewer);
-        return;
-    }
-    sanctions.insert(viewer, until);
-    if sanctions.len() > SANCTIONS_MAX {
-        let first = sanctions.iter().min_by_key(|it| it.1).map(|it| it.0.clone());
-        if let Some(viewer) = first {
-            sanctions.remove(&viewer);
-        }
-    }
 }

@@ -4,22 +4,27 @@
 //! none. An admitted comment is not answered before [`Input::Published`] or [`Input::Busy`] says
 //! what the bus did with it, so a sender never hears "admitted" about an item that was lost.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::ops::Bound;
+mod facts;
+mod reviewed;
+mod stream;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use proto::control::Fact;
 use proto::envelope::{Accepted, Act, Reply, RoomEvent, UplinkEntry};
 use proto::frame::Outcome;
-use proto::id::{AppId, ItemId, NodeId, RoomId};
+use proto::id::{AppId, ItemId, NodeId, RoomId, ViewerId};
 use proto::item::{Body, Item, Lane};
 use proto::time::{Mono, Wall};
 use proto::verdict::{Fate, Reason, Verdict};
 
 use crate::asker::{Asked, Asker, Askers};
+use crate::flow::{self, Seen};
 use crate::id::Ids;
 use crate::judge::{self, Comment, History, Now};
+use crate::review::{Answer, Question, Reviews, Unasked};
 use crate::room::{Ear, Heard, Room, drop_as};
 use crate::sender::SenderSecret;
 use crate::text::Shown;
@@ -27,8 +32,6 @@ use crate::words::{Scanner, Words};
 
 /// How often old state is swept out.
 const SWEEP: Duration = Duration::from_secs(1);
-/// Rooms swept in one turn; all of 10,000 within 40 s. A silent sender costs memory, nothing else.
-const ROOMS_PER_SWEEP: usize = 256;
 /// What a sender waits after the bus was full.
 const BUSY_RETRY_MS: u32 = 1000;
 
@@ -43,6 +46,9 @@ pub struct Limits {
     pub senders_max: usize,
     /// Admitted items whose fate is not known, about 200 bytes each; more than one turn admits.
     pub asked_max: usize,
+    /// Chatservers there are at least, all units together: each keeps to its part of a room's
+    /// comments until it knows what the others do.
+    pub nodes_min: u32,
 }
 
 /// What a shard is told.
@@ -68,10 +74,35 @@ pub enum Input {
         /// Which.
         words: Option<Arc<Words>>,
     },
+    /// The answer to [`Shard::tell`]: how many chatservers there are, and what all saw of rooms.
+    Flow {
+        /// Chatservers.
+        nodes: u32,
+        /// Of rooms.
+        seen: Vec<(AppId, RoomId, Seen)>,
+    },
+    /// From `gauges`: what a room was offered at a link in the last second.
+    Offered {
+        /// The link that says so.
+        link: NodeId,
+        /// App of the room.
+        app: AppId,
+        /// Where.
+        room: RoomId,
+        /// Comments.
+        per_s: u32,
+    },
     /// The item of an [`Output::Publish`] is on the bus.
     Published(ItemId),
     /// The bus had no place for the item of an [`Output::Publish`].
     Busy(ItemId),
+    /// What the hook said to an [`Output::Review`], or that it said nothing.
+    Reviewed {
+        /// Id of the question.
+        id: ItemId,
+        /// What it said.
+        answer: Option<Answer>,
+    },
 }
 
 /// What a shard wants done.
@@ -85,7 +116,26 @@ pub enum Output {
         node: NodeId,
         /// What.
         reply: Reply,
+        /// Who has it.
+        whom: Whom,
     },
+    /// Tell everyone on `control`, unless another chatserver has the room's gauges.
+    Tell(Fact),
+    /// Ask the review hook of the app, then say [`Input::Reviewed`].
+    Review(Question),
+    /// A hook is not asked, for this reason. For counting; what follows is decided.
+    Unasked(Unasked),
+}
+
+/// A viewer in a room.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Whom {
+    /// App of the room.
+    pub app: AppId,
+    /// Where.
+    pub room: RoomId,
+    /// Who.
+    pub viewer: ViewerId,
 }
 
 /// The machine.
@@ -99,8 +149,16 @@ pub struct Shard {
     words: BTreeMap<AppId, Arc<Words>>,
     scanner: Scanner,
     askers: Askers,
+    reviews: Reviews,
+    /// Rooms in which somebody spoke lately.
+    flowing: BTreeSet<(AppId, RoomId)>,
+    /// Rooms of which links said what they were offered, or pass on a share.
+    offered: BTreeSet<(AppId, RoomId)>,
+    /// Chatservers that share what rooms show.
+    nodes: u32,
     outputs: VecDeque<Output>,
     sweep_at: Mono,
+    valves_at: Mono,
     /// The room after which the next sweep begins.
     swept: Option<(AppId, RoomId)>,
     ignored: u64,
@@ -113,13 +171,18 @@ impl Shard {
         Self {
             ids: Ids::new(limits.shard, floor),
             askers: Askers::new(limits.asked_max),
+            reviews: Reviews::default(),
+            nodes: limits.nodes_min,
             limits,
             secret,
             rooms: BTreeMap::new(),
             words: BTreeMap::new(),
             scanner: Scanner::default(),
+            flowing: BTreeSet::new(),
+            offered: BTreeSet::new(),
             outputs: VecDeque::new(),
             sweep_at: Mono(0),
+            valves_at: Mono(0),
             swept: None,
             ignored: 0,
         }
@@ -132,6 +195,13 @@ impl Shard {
             Input::Fact(fact) => self.learn(fact),
             Input::Event(event) => self.close(&event),
             Input::Words { app, room, words } => self.list(app, room, words),
+            Input::Flow { nodes, seen } => self.hear_all(nodes, seen, now.mono),
+            Input::Offered { link, app, room, per_s } => {
+                if let Some(known) = self.rooms.get_mut(&(app, room.clone())) {
+                    known.valve.offered(link, per_s, now.mono);
+                    self.offered.insert((app, room));
+                }
+            }
             Input::Published(id) => self.settle(id, Verdict::Admit(id)),
             Input::Busy(id) => {
                 self.settle(
@@ -140,21 +210,22 @@ impl Shard {
                 );
                 self.askers.take(id);
             }
+            Input::Reviewed { id, answer } => self.hear_hook(id, answer, now.mono),
         }
     }
 
-    /// Forgets what is over.
+    /// Forgets what is over, and looks which share of their comments rooms can take.
     pub fn tick(&mut self, now: Now) {
+        if now.mono >= self.valves_at {
+            self.valves_at = now.mono + flow::TURN;
+            self.turn_valves(now.mono);
+        }
         if now.mono < self.sweep_at {
             return;
         }
         self.sweep_at = now.mono + SWEEP;
         self.askers.expire(now.mono);
-        let from = self.swept.take().map_or(Bound::Unbounded, Bound::Excluded);
-        for (name, room) in self.rooms.range_mut((from, Bound::Unbounded)).take(ROOMS_PER_SWEEP) {
-            room.expire(now);
-            self.swept = Some(name.clone());
-        }
+        self.sweep(now);
     }
 
     /// What is to be done next.
@@ -165,7 +236,7 @@ impl Shard {
     /// When [`Shard::tick`] has something to do.
     #[must_use]
     pub const fn deadline(&self) -> Option<Mono> {
-        Some(self.sweep_at)
+        Some(if self.sweep_at.0 < self.valves_at.0 { self.sweep_at } else { self.valves_at })
     }
 
     /// No id drawn so far is later than this.
@@ -199,11 +270,22 @@ impl Shard {
             return;
         };
         let asker = Asker { node, session, cid };
+        let known = self.rooms.get(&(app, room.clone()));
+        let role = known.map_or(role, |it| it.people.role(&viewer, role));
         let comment = Comment { text: &text, role, may_send };
         let words = self.words.get(&app).map(|it| &**it);
-        let ear = Ear { scanner: &mut self.scanner, words };
+        let ear = Ear { scanner: &mut self.scanner, words, nodes: self.nodes };
+        let mut review = None;
         let heard = match self.rooms.get_mut(&(app, room.clone())) {
-            Some(it) => it.hear(&viewer, asker, comment, ear, now),
+            Some(it) => {
+                review = it.review();
+                let was_used = it.stream.is_used();
+                let heard = it.hear(&viewer, asker, comment, ear, now);
+                if !was_used && it.stream.is_used() {
+                    self.flowing.insert((app, room.clone()));
+                }
+                heard
+            }
             None => match judge::judge(comment, &History::default(), None, now) {
                 Ok(()) => return,
                 Err(refusal) => Heard::Refused(refusal),
@@ -212,29 +294,28 @@ impl Shard {
         match heard {
             Heard::Admitted { shown: Shown::Shadowed, .. } => {
                 let verdict = Verdict::Shadow(self.ids.next(now.wall));
-                if let Some(room) = self.rooms.get_mut(&(app, room)) {
+                if let Some(room) = self.rooms.get_mut(&(app, room.clone())) {
                     room.settle(&viewer, asker, verdict);
                 }
-                self.reply(asker, Outcome::Verdict(verdict));
+                self.reply(asker, Whom { app, room, viewer }, Outcome::Verdict(verdict));
             }
             Heard::Admitted { sender, shown } => {
                 let id = self.ids.next(now.wall);
-                let text = if let Shown::Masked(masked) = shown { masked } else { text };
                 let body = Body::Comment { text, style, media_ms };
                 let item = Item { id, lane: Lane::Comment, sender, role, at: now.wall, body };
-                let (name, is_settled) = (room.clone(), false);
-                let asked = Asked { asker, app, room: name, viewer, is_settled };
-                self.askers.push(id, asked, now.mono);
-                self.outputs.push_back(Output::Publish(Accepted { app, room, item }));
+                let accepted = Accepted { app, room, item };
+                self.admit((asker, viewer), accepted, shown, review, now.mono);
             }
-            Heard::Refused(refusal) => self.reply(asker, Outcome::Verdict(drop_as(refusal))),
+            Heard::Refused(refusal) => {
+                self.reply(asker, Whom { app, room, viewer }, Outcome::Verdict(drop_as(refusal)));
+            }
             Heard::Again { before, said } => {
                 if before != asker {
                     self.redirect(before, asker, said);
                 }
                 // Otherwise the answer is on its way, to whoever asked last.
                 if let Some(verdict) = said {
-                    self.reply(asker, Outcome::Verdict(verdict));
+                    self.reply(asker, Whom { app, room, viewer }, Outcome::Verdict(verdict));
                 }
             }
         }
@@ -254,69 +335,6 @@ impl Shard {
         }
     }
 
-    fn list(&mut self, app: AppId, room: Option<RoomId>, words: Option<Arc<Words>>) {
-        match (room, words) {
-            (Some(name), words) => {
-                if let Some(room) = self.room(app, &name) {
-                    room.list(words);
-                }
-            }
-            (None, Some(words)) => {
-                self.words.insert(app, words);
-            }
-            (None, None) => {
-                self.words.remove(&app);
-            }
-        }
-    }
-
-    fn learn(&mut self, fact: Fact) {
-        match fact {
-            Fact::Room(fact) => {
-                if let Some(room) = self.room(fact.app, &fact.room.clone()) {
-                    room.set(fact);
-                }
-            }
-            Fact::Mute { app, room, viewer, until } => {
-                if let Some(room) = self.room(app, &room) {
-                    room.mute(viewer, until);
-                }
-            }
-            Fact::Ban { app, room, viewer, until } => {
-                if let Some(room) = self.room(app, &room) {
-                    room.ban(viewer, until);
-                }
-            }
-            Fact::Epoch(_)
-            | Fact::Kick { .. }
-            | Fact::Close { .. }
-            | Fact::Keep { .. }
-            | Fact::Heat { .. }
-            | Fact::Bases { .. }
-            | Fact::Move { .. }
-            | Fact::Lease(_)
-            | Fact::Policy(_)
-            | Fact::Sdk(_)
-            // The shell reads the list, and tells it by `Input::Words`.
-            | Fact::Words { .. }
-            | Fact::Revoked { .. } => {}
-        }
-    }
-
-    /// The room, made if it is new: a mute may be told before its room, since facts are compacted.
-    fn room(&mut self, app: AppId, room: &RoomId) -> Option<&mut Room> {
-        let key = (app, room.clone());
-        if !self.rooms.contains_key(&key) {
-            if self.rooms.len() >= self.limits.rooms_max {
-                self.ignored += 1;
-                return None;
-            }
-            let made = Room::new(self.secret.room(app, room), self.limits.senders_max);
-            self.rooms.insert(key.clone(), made);
-        }
-        self.rooms.get_mut(&key)
-    }
-
     fn close(&mut self, event: &RoomEvent) {
         match event {
             RoomEvent::Flush { items, .. } => {
@@ -334,35 +352,36 @@ impl Shard {
     }
 
     fn close_one(&mut self, id: ItemId, fate: Fate) {
-        let Some(asker) = self.take_asker(id) else { return };
+        let Some(Asked { asker, app, room, viewer, .. }) = self.take_asker(id) else { return };
+        let whom = Whom { app, room, viewer };
         match fate {
             Fate::Sealed { .. } => {}
-            Fate::Merged { into } => self.reply(asker, Outcome::Merged(into)),
-            Fate::Shed { reason } => self.reply(asker, Outcome::Shed(reason)),
+            Fate::Merged { into } => self.reply(asker, whom, Outcome::Merged(into)),
+            Fate::Shed { reason } => self.reply(asker, whom, Outcome::Shed(reason)),
         }
     }
 
     /// Who waits for the fate of `id`, for the last time. A fate may be quicker than the bus's
     /// answer to the publish; it proves that the item was published.
-    fn take_asker(&mut self, id: ItemId) -> Option<Asker> {
+    fn take_asker(&mut self, id: ItemId) -> Option<Asked> {
         self.settle(id, Verdict::Admit(id));
-        self.askers.take(id).map(|it| it.asker)
+        self.askers.take(id)
     }
 
     fn settle(&mut self, id: ItemId, verdict: Verdict) {
         let Some(asked) = self.askers.find(id).filter(|it| !it.is_settled) else { return };
         asked.is_settled = true;
-        let asker = asked.asker;
-        if let Some(room) = self.rooms.get_mut(&(asked.app, asked.room.clone())) {
-            room.settle(&asked.viewer, asker, verdict);
+        let Asked { asker, app, room, viewer, .. } = asked.clone();
+        if let Some(room) = self.rooms.get_mut(&(app, room.clone())) {
+            room.settle(&viewer, asker, verdict);
         }
-        self.reply(asker, Outcome::Verdict(verdict));
+        self.reply(asker, Whom { app, room, viewer }, Outcome::Verdict(verdict));
     }
 
-    fn reply(&mut self, asker: Asker, outcome: Outcome) {
+    fn reply(&mut self, asker: Asker, whom: Whom, outcome: Outcome) {
         let Asker { node, session, cid } = asker;
         let reply = Reply::Ack { session, cid, outcome };
-        self.outputs.push_back(Output::Reply { node, reply });
+        self.outputs.push_back(Output::Reply { node, reply, whom });
     }
 }
 

@@ -10,6 +10,7 @@ use proto::item::Role;
 use proto::time::Mono;
 use proto::verdict::Reason;
 
+use crate::fold::Folded;
 use crate::judge::{Refusal, keeps_order, later, never};
 use crate::links::{self, Lead};
 use crate::repeats::{Echo, Past, Sketch};
@@ -24,6 +25,8 @@ pub enum Shown {
     Masked(String),
     /// As it was sent, to its sender alone.
     Shadowed,
+    /// Once it is reviewed; then to everyone, as this if anything is masked.
+    Held(Option<String>),
 }
 
 /// What a text is judged by.
@@ -50,20 +53,21 @@ pub fn judge(
     let Taste { settings, lists, past, echo } = taste;
     let hits = scanner.scan(text, lists);
     let worst = hits.iter().map(|it| it.action).max().unwrap_or_default();
-    let masked = (worst == Action::Mask).then(|| words::mask(text, hits));
+    let is_masked = matches!(worst, Action::Mask | Action::Review)
+        && hits.iter().any(|it| it.action == Action::Mask);
+    let masked = is_masked.then(|| words::mask(text, hits));
     let is_free = keeps_order(role);
     let matters = !is_free && settings.repeat_ms.max(settings.echo_max) > 0;
     let sketch = matters.then(|| Sketch::new(text, scanner.folded().glyphs()));
     if let Some(sketch) = &sketch {
         check_repeats(sketch, settings, past, echo, now)?;
     }
-    let led = if is_free { Action::Allow } else { led(text, settings) };
+    let led = if is_free { Action::Allow } else { led(text, scanner.folded(), settings) };
     let shown = match worst.max(led) {
         Action::Allow => Shown::Plain,
         Action::Mask => masked.map_or(Shown::Plain, Shown::Masked),
         Action::Shadow => Shown::Shadowed,
-        // Nobody is asked yet, so that nobody says yes.
-        Action::Review => return Err(never(Reason::Review)),
+        Action::Review => Shown::Held(masked),
         Action::Refuse => return Err(never(Reason::Words)),
     };
     Ok((shown, sketch))
@@ -85,7 +89,7 @@ fn check_repeats(
 }
 
 /// What is done about the links and contacts of `text`.
-fn led(text: &str, settings: &RoomSettings) -> Action {
+fn led(text: &str, folded: &Folded, settings: &RoomSettings) -> Action {
     let RoomSettings { links, contacts, link_hosts, .. } = settings;
     if links.max(contacts) == &Action::Allow {
         return Action::Allow;
@@ -95,5 +99,5 @@ fn led(text: &str, settings: &RoomSettings) -> Action {
         Lead::Link(_) => *links,
         Lead::Contact => *contacts,
     };
-    links::find(text, action)
+    links::find(text, folded, action)
 }

@@ -10,6 +10,8 @@
 //!   that stands alone (`f u c k`, but not `pen is`). Han and kana need no spaces, so that for
 //!   them anything between is ignored.
 
+mod filter;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -19,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::fold::{Class, Folded, Gap, Glyph, LOOSE, Reading};
+use crate::words::filter::Filter;
 
 /// Words of one list.
 pub const WORDS_MAX: usize = 200_000;
@@ -75,6 +78,7 @@ pub enum BadList {
 /// A compiled list.
 pub struct Words {
     automaton: Option<CharwiseDoubleArrayAhoCorasick<u32>>,
+    filter: Filter,
     rules: Vec<Rule>,
 }
 
@@ -124,15 +128,17 @@ impl Words {
             }
         }
         let rules = actions.iter().map(|(letters, action)| Rule::new(letters, *action)).collect();
+        let filter = Filter::new(actions.keys().map(String::as_str));
         if actions.is_empty() {
-            return Ok(Self { automaton: None, rules });
+            return Ok(Self { automaton: None, filter, rules });
         }
         let values = actions.into_keys().zip(0_u32..);
         let automaton = CharwiseDoubleArrayAhoCorasickBuilder::new()
-            // It helps searches over slices; a stepper goes letter by letter.
+            // It helps searches over slices; a stepper goes letter by letter, from where the
+            // filter lets it begin.
             .use_prefilter(false)
             .build_with_values(values);
-        Ok(Self { automaton: Some(automaton.map_err(|_| BadList::TooLarge)?), rules })
+        Ok(Self { automaton: Some(automaton.map_err(|_| BadList::TooLarge)?), filter, rules })
     }
 
     /// Words that fold differently.
@@ -149,8 +155,9 @@ impl Words {
 
     fn scan(&self, glyphs: &[Glyph], hits: &mut Vec<Hit>) {
         let Some(automaton) = &self.automaton else { return };
+        let Some(from) = self.filter.first(glyphs) else { return };
         let mut stepper = automaton.find_overlapping_stepper();
-        for (last, glyph) in glyphs.iter().enumerate() {
+        for (last, glyph) in glyphs.iter().enumerate().skip(from) {
             stepper.consume(glyph.letter);
             for found in stepper.matches() {
                 let Some(rule) = usize::try_from(found.value()).ok().map(|it| self.rules[it])

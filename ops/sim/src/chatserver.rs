@@ -32,7 +32,8 @@ pub(crate) struct Chatserver {
 
 impl Chatserver {
     pub(crate) fn new(fact: &RoomFact, now: Now) -> Self {
-        let limits = Limits { shard: 1, rooms_max: 4, senders_max: 1000, asked_max: 10_000 };
+        let (senders_max, asked_max) = (1000, 10_000);
+        let limits = Limits { shard: 1, rooms_max: 4, senders_max, asked_max, nodes_min: 1 };
         let mut shard = Shard::new(limits, SenderSecret::new([7; 32]), now.wall);
         shard.handle(Input::Fact(Fact::Room(fact.clone())), now.chatserver());
         Self {
@@ -116,6 +117,8 @@ impl Chatserver {
                     self.shard.handle(Input::Published(id), turn.now.chatserver());
                 }
                 Output::Reply { reply, .. } => turn.network.send(Message::Reply(reply)),
+                // No link says here what it was offered, and nothing is reviewed.
+                Output::Tell(_) | Output::Review(_) | Output::Unasked(_) => {}
             }
         }
     }

@@ -2,10 +2,13 @@
 
 use proptest::prelude::*;
 use proto::control::{RoomFact, RoomSettings};
-use proto::id::{Cid, Gen, Seq, SessionId, SlotNo, ViewerId};
+use proto::id::{Cid, Gen, Seq, SessionId, SlotNo};
 use proto::item::{Placed, Role, Style};
 
 use super::*;
+
+#[path = "tests/rooms.rs"]
+mod rooms;
 
 const START: Wall = Wall(1_800_000_000_000);
 const NODE: NodeId = NodeId(7);
@@ -83,15 +86,6 @@ fn a_mute_bites_until_its_end_and_may_be_told_before_its_room() {
     assert_eq!(say(&mut shard, "v", 3, "x", 6000), vec![ack(3, drop(Reason::Muted, 84_000))]);
     feed(&mut shard, mute("v", Wall(0)), 6000);
     say_and_publish(&mut shard, "v", 4, "x", 6000);
-}
-
-#[test]
-fn older_settings_do_not_replace_newer_ones() {
-    let mut shard = shard(RoomSettings { graphemes_max: 3, ..RoomSettings::default() });
-
-    feed(&mut shard, room_fact(0, RoomSettings::default()), 0);
-
-    assert_eq!(say(&mut shard, "v", 1, "four", 0), vec![ack(1, drop(Reason::TooLong, 0))]);
 }
 
 #[test]
@@ -194,18 +188,6 @@ fn a_room_full_of_busy_senders_takes_no_more_until_one_falls_silent() {
 }
 
 #[test]
-fn facts_about_too_many_rooms_are_ignored_and_counted() {
-    let mut shard = shard(RoomSettings::default());
-    for name in ["r2", "r3", "r4"] {
-        let room = RoomId::parse(name).unwrap();
-        let viewer = ViewerId::parse("v").unwrap();
-        feed(&mut shard, Input::Fact(Fact::Mute { app: AppId(1), room, viewer, until: START }), 0);
-    }
-
-    assert_eq!((shard.rooms(), shard.ignored()), (3, 1));
-}
-
-#[test]
 fn other_viewers_see_a_ref_and_never_the_account() {
     let mut shard = shard(RoomSettings::default());
 
@@ -256,7 +238,7 @@ fn what_is_sent_again_from_the_next_session_is_one_item_and_answered_there() {
     };
     let told = |outcome| {
         let reply = Reply::Ack { session: SessionId(9), cid: Cid(1), outcome };
-        vec![Output::Reply { node: NodeId(8), reply }]
+        vec![Output::Reply { node: NodeId(8), reply, whom: anybody() }]
     };
     let published = say(&mut shard, "v", 1, "x", 0);
     let [Output::Publish(accepted)] = &published[..] else { panic!("{published:?}") };
@@ -302,10 +284,10 @@ fn the_fate_of_what_was_admitted_goes_to_the_session_that_sent_it_last() {
 
     let outcome = Outcome::Shed(Reason::OverBudget);
     let reply = Reply::Ack { session: SessionId(9), cid: Cid(1), outcome };
-    assert_eq!(told, vec![Output::Reply { node: NodeId(8), reply }]);
+    assert_eq!(told, vec![Output::Reply { node: NodeId(8), reply, whom: anybody() }]);
 }
 
-const LIMITS: Limits = Limits { shard: 5, rooms_max: 3, senders_max: 3, asked_max: 100 };
+const LIMITS: Limits = Limits { shard: 5, rooms_max: 3, senders_max: 3, asked_max: 100, nodes_min: 1 };
 
 fn at(ms: u64) -> Now {
     Now { mono: Mono(ms), wall: START + Duration::from_millis(ms) }
@@ -331,6 +313,7 @@ fn mute(viewer: &str, until: Wall) -> Input {
 }
 
 fn entry(viewer: &str, cid: u64, text: &str) -> UplinkEntry {
+    let style = Style::default();
     UplinkEntry {
         session: SessionId(1),
         app: AppId(1),
@@ -339,12 +322,8 @@ fn entry(viewer: &str, cid: u64, text: &str) -> UplinkEntry {
         role: Role::Viewer,
         may_send: true,
         at: START,
-        act: Act::Comment {
-            cid: Cid(cid),
-            text: text.into(),
-            style: Style::default(),
-            media_ms: None,
-        },
+        origin: None,
+        act: Act::Comment { cid: Cid(cid), text: text.into(), style, media_ms: None },
     }
 }
 
@@ -366,8 +345,19 @@ fn feed(shard: &mut Shard, input: Input, ms: u64) -> Vec<Output> {
     drain(shard)
 }
 
+/// Whom a reply is for is looked at by one test.
 fn drain(shard: &mut Shard) -> Vec<Output> {
-    std::iter::from_fn(|| shard.poll()).collect()
+    let anybodys = |mut output| {
+        if let Output::Reply { whom, .. } = &mut output {
+            *whom = anybody();
+        }
+        output
+    };
+    std::iter::from_fn(|| shard.poll()).map(anybodys).collect()
+}
+
+fn anybody() -> Whom {
+    Whom { app: AppId(1), room: room(), viewer: ViewerId::parse("anybody").unwrap() }
 }
 
 fn say(shard: &mut Shard, viewer: &str, cid: u64, text: &str, ms: u64) -> Vec<Output> {
@@ -390,6 +380,7 @@ fn answer(cid: u64, outcome: Outcome) -> Output {
     Output::Reply {
         node: NODE,
         reply: Reply::Ack { session: SessionId(1), cid: Cid(cid), outcome },
+        whom: anybody(),
     }
 }
 

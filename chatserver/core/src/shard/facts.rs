@@ -1,0 +1,103 @@
+//! What a shard learns about rooms: settings, who may not speak, listed words.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use proto::control::Fact;
+use proto::id::{AppId, RoomId};
+
+use super::Shard;
+use crate::judge::Now;
+use crate::room::{Life, Room};
+use crate::words::Words;
+
+/// Rooms swept in one turn; all of 10,000 within 40 s. A silent sender costs memory, nothing else.
+const ROOMS_PER_SWEEP: usize = 256;
+
+impl Shard {
+    /// Lets some rooms forget what is over, and forgets those that are.
+    pub(super) fn sweep(&mut self, now: Now) {
+        let from = self.swept.take().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut over = Vec::new();
+        for (name, room) in self.rooms.range_mut((from, Bound::Unbounded)).take(ROOMS_PER_SWEEP) {
+            if room.expire(now) == Life::Over {
+                over.push(name.clone());
+            }
+            self.swept = Some(name.clone());
+        }
+        for name in over {
+            self.rooms.remove(&name);
+        }
+    }
+
+    pub(super) fn list(&mut self, app: AppId, room: Option<RoomId>, words: Option<Arc<Words>>) {
+        match (room, words) {
+            (Some(name), words) => {
+                if let Some(room) = self.room(app, &name) {
+                    room.list(words);
+                }
+            }
+            (None, Some(words)) => {
+                self.words.insert(app, words);
+            }
+            (None, None) => {
+                self.words.remove(&app);
+            }
+        }
+    }
+
+    pub(super) fn learn(&mut self, fact: Fact) {
+        match fact {
+            Fact::Room(fact) => {
+                if let Some(room) = self.room(fact.app, &fact.room.clone()) {
+                    room.set(fact);
+                }
+            }
+            Fact::Mute { app, room, viewer, until } => {
+                if let Some(room) = self.room(app, &room) {
+                    room.people.mute(viewer, until);
+                }
+            }
+            Fact::Ban { app, room, viewer, until } => {
+                if let Some(room) = self.room(app, &room) {
+                    room.people.ban(viewer, until);
+                }
+            }
+            Fact::Person { app, room, viewer, standing } => {
+                if let Some(room) = self.room(app, &room) {
+                    room.people.stand(viewer, standing);
+                }
+            }
+            Fact::Keep { app, room, keep_permille } => self.hear_kept(app, room, keep_permille),
+            Fact::Epoch(_)
+            | Fact::Kick { .. }
+            | Fact::Close { .. }
+            | Fact::Heat { .. }
+            | Fact::Bases { .. }
+            | Fact::Move { .. }
+            | Fact::Lease(_)
+            | Fact::Policy(_)
+            | Fact::Sdk(_)
+            // The shell reads the list, and tells it by `Input::Words`.
+            | Fact::Words { .. }
+            // Links keep both.
+            | Fact::Exclude { .. }
+            | Fact::Attribute { .. }
+            | Fact::Revoked { .. } => {}
+        }
+    }
+
+    /// The room, made if it is new: a mute may be told before its room, since facts are compacted.
+    pub(super) fn room(&mut self, app: AppId, room: &RoomId) -> Option<&mut Room> {
+        let key = (app, room.clone());
+        if !self.rooms.contains_key(&key) {
+            if self.rooms.len() >= self.limits.rooms_max {
+                self.ignored += 1;
+                return None;
+            }
+            let made = Room::new(self.secret.room(app, room), self.limits.senders_max);
+            self.rooms.insert(key.clone(), made);
+        }
+        self.rooms.get_mut(&key)
+    }
+}
