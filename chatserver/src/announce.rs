@@ -49,7 +49,7 @@ impl Site {
         Ok(())
     }
 
-    /// Tells every room, mute, ban and kick of the store.
+    /// Tells every room of the store, what was done to people, and what rooms have written up.
     pub(crate) async fn tell_all(&self) -> Result<(), AnnounceError> {
         let mut after = None;
         loop {
@@ -60,7 +60,7 @@ impl Site {
         }
         let mut after = None;
         loop {
-            let (acts, next) = self.rows.acts(after).await?;
+            let (acts, next) = self.rows.acts("", after).await?;
             self.tell_some(acts).await?;
             let Some(next) = next else { return Ok(()) };
             after = Some(next);

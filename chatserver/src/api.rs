@@ -3,11 +3,19 @@
 //!
 //! A call writes the room store, then tells `control` or `accepted`; any chatserver takes it.
 
+mod acts;
+mod audit;
+mod board;
 mod caller;
+mod evidence;
+mod exclusions;
 mod gift;
 mod no;
+mod pages;
 mod people;
+mod recall;
 mod room;
+mod standing;
 mod words;
 
 use std::sync::Arc;
@@ -17,7 +25,7 @@ use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use axum::routing::{delete, get, post};
+use axum::routing::{delete, get, post, put};
 use chatserver_core::sender::SenderSecret;
 use chatserver_core::shard::Input;
 use kit::quota::Quota;
@@ -27,6 +35,7 @@ use proto::id::{AppId, RoomId};
 use crate::desk::Desk;
 use crate::lists::Lists;
 use crate::online::Online;
+use crate::outside::Ledger;
 use crate::site::Site;
 
 pub(crate) use self::caller::Keys;
@@ -43,6 +52,7 @@ pub(crate) struct Api {
     pub(crate) lists: Arc<Lists>,
     /// Whoever replaces a list holds it.
     pub(crate) words_turn: Arc<tokio::sync::Mutex<()>>,
+    pub(crate) ledger: Ledger,
     pub(crate) secret: SenderSecret,
     /// Drawn at start, so that notices without a key of two runs never share an id.
     pub(crate) run: [u8; 16],
@@ -58,17 +68,49 @@ pub(crate) fn router(api: Arc<Api>) -> Router {
         .route("/v1/rooms/{room}/online", get(room::online))
         .route("/v1/rooms/{room}/gifts", post(gift::give))
         .route("/v1/rooms/{room}/notices", post(gift::notify))
-        .route("/v1/rooms/{room}/mutes", post(people::mute))
-        .route("/v1/rooms/{room}/mutes/{viewer}", delete(people::unmute))
-        .route("/v1/rooms/{room}/bans", post(people::ban))
-        .route("/v1/rooms/{room}/bans/{viewer}", delete(people::unban))
-        .route("/v1/rooms/{room}/kicks", post(people::kick))
+        .route("/v1/rooms/{room}/items/{id}", delete(recall::recall))
+        .merge(people())
+        .merge(board())
+        .route("/v1/audit", get(audit::of_app))
+        .route("/v1/rooms/{room}/audit", get(audit::of_room))
         .route("/v1/rooms/{room}/words", get(words::read_room).put(words::put_room).layer(large()))
         .route("/v1/words", get(words::read_app).put(words::put_app).layer(large()))
+        .route("/v1/evidence", get(evidence::export))
+        .route("/v1/evidence/{account}", delete(evidence::erase))
         .fallback(async || No::Route)
         .method_not_allowed_fallback(async || No::Method)
         .layer(middleware::from_fn_with_state(Arc::clone(&api), count))
         .with_state(api)
+}
+
+/// Who may not speak, not enter, not stay, and who is what.
+fn people() -> Router<Arc<Api>> {
+    Router::new()
+        .route("/v1/rooms/{room}/mutes", post(people::mute).get(people::mutes))
+        .route("/v1/rooms/{room}/mutes/{viewer}", delete(people::unmute))
+        .route("/v1/rooms/{room}/bans", post(people::ban).get(people::bans))
+        .route("/v1/rooms/{room}/bans/{viewer}", delete(people::unban))
+        .route("/v1/rooms/{room}/kicks", post(people::kick))
+        .route("/v1/rooms/{room}/exclusions", post(exclusions::exclude).get(people::exclusions))
+        .route("/v1/rooms/{room}/exclusions/device/{device}", delete(exclusions::readmit_device))
+        .route("/v1/rooms/{room}/exclusions/range/{range}", delete(exclusions::readmit_range))
+        .route("/v1/rooms/{room}/people", post(standing::put_many).get(standing::list))
+        .route(
+            "/v1/rooms/{room}/people/{viewer}",
+            get(standing::read).put(standing::put).delete(standing::remove),
+        )
+}
+
+/// What rooms tell everyone in them.
+fn board() -> Router<Arc<Api>> {
+    Router::new()
+        .route("/v1/rooms/{room}/notice", put(board::put_notice).delete(board::clear_notice))
+        .route("/v1/rooms/{room}/attributes", get(board::list))
+        .route(
+            "/v1/rooms/{room}/attributes/{name}",
+            get(board::read).put(board::put).delete(board::remove),
+        )
+        .route("/v1/rooms/{room}/counters/{name}", post(board::add))
 }
 
 /// Lists of words are larger than other bodies.
@@ -95,6 +137,7 @@ impl Api {
     /// In this order: should another one have been written meanwhile, it is told, and comes back.
     async fn announce(&self, fact: Fact) -> Result<(), No> {
         self.desk.learn([Input::Fact(fact.clone())]);
+        self.desk.announce(&fact);
         Ok(self.site.tell(vec![fact]).await?)
     }
 }

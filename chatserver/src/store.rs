@@ -12,15 +12,16 @@ use std::fmt::Debug;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use proto::id::AppId;
 
-pub use self::redb::RedbStore;
+pub use self::redb::{RedbStore, backup};
 
 /// A table. Keys of different tables never meet.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Table {
     /// Rooms and their settings, by room.
     Rooms,
-    /// Mutes, bans and kicks, by the key of their fact.
+    /// What was done to people, and what rooms have written up, by the key of its fact.
     Acts,
     /// Idempotency keys: which content an item id stands for.
     Keys,
@@ -34,11 +35,13 @@ pub enum Table {
     Devices,
     /// Lists of words, in parts.
     Words,
+    /// Who did what, by app, room and time, the newest first.
+    Audit,
 }
 
 impl Table {
     /// All tables.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Rooms,
         Self::Acts,
         Self::Keys,
@@ -47,6 +50,7 @@ impl Table {
         Self::Own,
         Self::Devices,
         Self::Words,
+        Self::Audit,
     ];
 
     /// The table's word.
@@ -61,6 +65,7 @@ impl Table {
             Self::Own => "own",
             Self::Devices => "devices",
             Self::Words => "words",
+            Self::Audit => "audit",
         }
     }
 }
@@ -175,6 +180,11 @@ impl Key {
     pub fn remove(self) -> Write {
         Write { key: self, expect: Expect::Any, bytes: None }
     }
+}
+
+/// Where an app's rooms are counted.
+pub(crate) fn rooms_key(app: AppId) -> Key {
+    Key::new(Table::Own, format!("rooms:{app}"))
 }
 
 /// Whether a batch of writes is within the port's bounds; adapters call it first.

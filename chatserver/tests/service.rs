@@ -4,15 +4,31 @@
 #[path = "service/world.rs"]
 mod world;
 
+#[path = "service/board.rs"]
+mod board;
 #[path = "service/business.rs"]
 mod business;
 #[path = "service/comments.rs"]
 mod comments;
 #[path = "service/devices.rs"]
 mod devices;
+#[path = "service/flow.rs"]
+mod flow;
+#[path = "service/evidence.rs"]
+mod evidence;
 #[path = "service/gifts.rs"]
 mod gifts;
+#[path = "service/hook.rs"]
+mod hook;
 #[path = "service/people.rs"]
 mod people;
+#[path = "service/recall.rs"]
+mod recall;
+#[path = "service/review.rs"]
+mod review;
+#[path = "service/roles.rs"]
+mod roles;
+#[path = "service/webhook.rs"]
+mod webhook;
 #[path = "service/words.rs"]
 mod words;

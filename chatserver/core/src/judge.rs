@@ -1,12 +1,13 @@
 //! Admission: a fixed order of checks, the first refusal wins.
 //!
-//! shape → length → room → sender (banned, muted, room muted, read only) → rate → slow mode; then
+//! shape → length → room → sender (banned, muted, room muted, not among the speakers, read only) →
+//! rate → slow mode; then
 //! what the text holds ([`crate::text`]).
 //! The cheap and the certain come first, so a flood is refused before it costs a look-up.
 //! Presence is not checked here: a link passes on comments of sessions that are in the room, and
 //! a chatserver that has just started knows none of them.
 
-use proto::control::RoomSettings;
+use proto::control::{RoomSettings, Speakers, Standing};
 use proto::item::Role;
 use proto::limits::TEXT_BYTES_MAX;
 use proto::time::{Mono, Wall};
@@ -39,7 +40,7 @@ pub struct Refusal {
 pub struct Comment<'a> {
     /// The text as it was sent.
     pub text: &'a str,
-    /// What the sender is, by token.
+    /// What the sender is.
     pub role: Role,
     /// Whether the token allows sending.
     pub may_send: bool,
@@ -57,6 +58,8 @@ pub struct Rules<'a> {
 /// What is known about the sender in this room.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct History {
+    /// What the sender is by the room's word.
+    pub standing: Standing,
     /// Banned until then; 0: not.
     pub banned_until: Wall,
     /// Muted until then; 0: not.
@@ -105,10 +108,28 @@ fn check_sender(
     if settings.mute_all && !keeps_order(comment.role) {
         return Err(never(Reason::RoomMuted));
     }
+    if let Some(reason) = not_among(settings.speakers, history.standing, comment.role) {
+        return Err(never(reason));
+    }
     if !comment.may_send {
         return Err(never(Reason::ReadOnly));
     }
     Ok(())
+}
+
+/// Why somebody is not among the speakers of a room, if so.
+fn not_among(speakers: Speakers, standing: Standing, role: Role) -> Option<Reason> {
+    if keeps_order(role) {
+        return None;
+    }
+    let Standing { listed, follows, .. } = standing;
+    let (is_among, reason) = match speakers {
+        Speakers::All => return None,
+        Speakers::Followers => (follows || listed || role == Role::Vip, Reason::FollowersOnly),
+        Speakers::Listed => (listed, Reason::ListedOnly),
+        Speakers::Moderators => (false, Reason::ModeratorsOnly),
+    };
+    (!is_among).then_some(reason)
 }
 
 fn check_rate(
@@ -179,6 +200,7 @@ mod tests {
             rate.take(1000, NOW.mono);
         }
         History {
+            standing: Standing::default(),
             banned_until: Wall(NOW.wall.0 + 7000),
             muted_until: Wall(NOW.wall.0 + 8000),
             rate,
@@ -244,6 +266,36 @@ mod tests {
         for role in [Role::Moderator, Role::Host] {
             let comment = Comment { role, ..comment("x") };
             assert_eq!(judge(comment, &history, rules(&settings), NOW), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_room_says_who_may_speak_and_why_others_may_not() {
+        use Role::{Host, Moderator, Viewer, Vip};
+        use Speakers::{All, Followers, Listed, Moderators};
+        let (listed, follows) = (
+            Standing { listed: true, ..Standing::default() },
+            Standing { follows: true, ..Standing::default() },
+        );
+        let judged = |speakers, standing, role| {
+            let settings = RoomSettings { speakers, ..RoomSettings::default() };
+            let history = History { standing, ..History::default() };
+            let comment = Comment { role, ..comment("x") };
+            judge(comment, &history, rules(&settings), NOW).err().map(|it| it.reason)
+        };
+        let nobody = Standing::default();
+
+        assert_eq!(judged(All, nobody, Viewer), None);
+        assert_eq!(judged(Followers, nobody, Viewer), Some(Reason::FollowersOnly));
+        assert_eq!(judged(Followers, follows, Viewer), None);
+        assert_eq!(judged(Followers, listed, Viewer), None);
+        assert_eq!(judged(Followers, nobody, Vip), None);
+        assert_eq!(judged(Listed, follows, Vip), Some(Reason::ListedOnly));
+        assert_eq!(judged(Listed, listed, Viewer), None);
+        assert_eq!(judged(Moderators, listed, Vip), Some(Reason::ModeratorsOnly));
+        for speakers in [Followers, Listed, Moderators] {
+            assert_eq!(judged(speakers, nobody, Moderator), None);
+            assert_eq!(judged(speakers, nobody, Host), None);
         }
     }
 

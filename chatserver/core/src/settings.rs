@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use proto::control::{Action, RoomSettings};
+use proto::control::{Action, LaneShares, RoomSettings};
 
 /// Hosts that may be linked to.
 pub const LINK_HOSTS_MAX: usize = 16;
@@ -28,6 +28,12 @@ pub enum BadSetting {
         /// Which.
         field: &'static str,
     },
+    /// The lanes are promised more than there is.
+    #[error("lanes are guaranteed {sum} percent, more than 100")]
+    Lanes {
+        /// Together.
+        sum: u32,
+    },
     /// Too many hosts, or one that is none.
     #[error(
         "link_hosts takes {LINK_HOSTS_MAX} names of hosts in lower case, without scheme or path"
@@ -41,6 +47,7 @@ impl BadSetting {
     pub const fn field(&self) -> &'static str {
         match self {
             Self::OutOfRange { field, .. } | Self::Mask { field } => field,
+            Self::Lanes { .. } => "lanes",
             Self::Hosts => "link_hosts",
         }
     }
@@ -60,6 +67,7 @@ pub fn check(settings: &RoomSettings) -> Result<(), BadSetting> {
         ("cold_sessions", settings.cold_sessions, 0..=settings.hot_sessions),
         ("items_per_s", settings.items_per_s, 1..=2000),
         ("bytes_per_s", settings.bytes_per_s, 2048..=1024 * 1024),
+        ("lite_comments_per_s", settings.lite_comments_per_s.unwrap_or(0), 0..=2000),
         ("interval_ms", settings.interval_ms, 200..=10_000),
     ];
     for (field, value, range) in fields {
@@ -70,6 +78,12 @@ pub fn check(settings: &RoomSettings) -> Result<(), BadSetting> {
     for (field, action) in [("links", settings.links), ("contacts", settings.contacts)] {
         if action == Action::Mask {
             return Err(BadSetting::Mask { field });
+        }
+    }
+    if let Some(LaneShares { notice, high_gift, low_gift, comment }) = settings.lanes {
+        let sum = [notice, high_gift, low_gift, comment].map(u32::from).iter().sum();
+        if sum > 100 {
+            return Err(BadSetting::Lanes { sum });
         }
     }
     let hosts = &settings.link_hosts;
@@ -92,6 +106,10 @@ fn is_host(name: &str) -> bool {
 mod tests {
     use super::*;
 
+    const fn lanes(comment: u8) -> Option<LaneShares> {
+        Some(LaneShares { notice: 10, high_gift: 20, low_gift: 30, comment })
+    }
+
     #[test]
     fn the_defaults_are_allowed_and_each_bound_bites() {
         let check_field = |change: fn(&mut RoomSettings), expected: Option<&str>| {
@@ -107,6 +125,9 @@ mod tests {
         check_field(|it| it.cold_sessions = it.hot_sessions + 1, Some("cold_sessions"));
         check_field(|it| it.interval_ms = 10_000, None);
         check_field(|it| it.interval_ms = 10_001, Some("interval_ms"));
+        check_field(|it| it.lite_comments_per_s = Some(2001), Some("lite_comments_per_s"));
+        check_field(|it| it.lanes = lanes(40), None);
+        check_field(|it| it.lanes = lanes(41), Some("lanes"));
         check_field(|it| it.links = Action::Mask, Some("links"));
         check_field(|it| it.link_hosts = vec!["a.example".to_owned()], None);
         check_field(|it| it.link_hosts = vec!["http://a.example".to_owned()], Some("link_hosts"));

@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use bus::topic;
 use chatserver_core::{gift, shape};
 use kit::quota::Ask;
-use proto::control::RoomFact;
+use proto::control::{LaneShares, RoomFact, RoomSettings};
 use proto::envelope::Accepted;
 use proto::id::{ItemId, SenderRef, ViewerId};
 use proto::item::{Body as ItemBody, Item, Lane, Role};
@@ -62,12 +62,12 @@ struct Given {
 }
 
 /// What is to be shown, and under which key it was asked for.
-struct Wish {
-    room: RoomFact,
-    key: String,
-    lane: Lane,
-    viewer: Option<ViewerId>,
-    body: ItemBody,
+pub(super) struct Wish {
+    pub(super) room: RoomFact,
+    pub(super) key: String,
+    pub(super) lane: Lane,
+    pub(super) viewer: Option<ViewerId>,
+    pub(super) body: ItemBody,
 }
 
 /// `POST /v1/rooms/{room}/gifts`, with `Idempotency-Key`: 202 once it is durable.
@@ -120,7 +120,8 @@ pub(crate) async fn notify(
 }
 
 impl Api {
-    async fn show(&self, wish: Wish) -> Result<Response, No> {
+    /// Has it shown, once for its key.
+    pub(super) async fn show(&self, wish: Wish) -> Result<Response, No> {
         let Wish { room: RoomFact { app, room, open, settings, .. }, key, lane, viewer, body } =
             wish;
         let id = gift::id(app, &room, &key);
@@ -132,8 +133,7 @@ impl Api {
         if !open {
             return Err(No::Closed);
         }
-        self.take_share(&format!("{}:{app}:{room}", lane.name()), lane, settings.items_per_s)
-            .await?;
+        self.take_share(&format!("{}:{app}:{room}", lane.name()), lane, &settings).await?;
 
         let sender = viewer.as_ref().map(|it| self.secret.room(app, &room).sender(it));
         let role = if viewer.is_some() { Role::Viewer } else { Role::Host };
@@ -166,14 +166,21 @@ impl Api {
     }
 
     /// Takes one from what the lane shows within [`crate::Config::lane_burst_s`].
-    async fn take_share(&self, key: &str, lane: Lane, items_per_s: u32) -> Result<(), No> {
+    async fn take_share(&self, key: &str, lane: Lane, settings: &RoomSettings) -> Result<(), No> {
+        let config = &self.site.config;
+        let lanes = settings.lanes.unwrap_or(LaneShares {
+            notice: config.notice_percent,
+            high_gift: config.high_gift_percent,
+            low_gift: config.low_gift_percent,
+            comment: 0,
+        });
         let percent = match lane {
-            Lane::Notice => self.site.config.notice_percent,
-            Lane::HighGift => self.site.config.high_gift_percent,
-            Lane::LowGift => self.site.config.low_gift_percent,
+            Lane::Notice => lanes.notice,
+            Lane::HighGift => lanes.high_gift,
+            Lane::LowGift => lanes.low_gift,
             Lane::Comment => 0,
         };
-        let share = u64::from(items_per_s) * u64::from(percent) / 100;
+        let share = u64::from(settings.items_per_s) * u64::from(percent) / 100;
         let rate_per_s = u32::try_from(share).unwrap_or(u32::MAX).max(1);
         let burst = rate_per_s.saturating_mul(self.site.config.lane_burst_s);
         let ask = Ask { key: key.into(), wanted: 1, rate_per_s, burst };

@@ -2,6 +2,7 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use chatserver_core::rank::NotAllowed;
 use kit::problem::Problem;
 
 use crate::announce::AnnounceError;
@@ -25,8 +26,16 @@ pub(crate) enum No {
     Closed,
     #[error("the room exists in another app")]
     Taken,
-    #[error("the room was changed by someone else")]
+    #[error("it was changed by someone else")]
     Changed,
+    #[error("it was changed by someone else, and has version {version} now")]
+    Moved { version: u64 },
+    #[error("nothing stands under this name")]
+    Attribute,
+    #[error("the viewer is on the room's allow-list")]
+    Protected,
+    #[error(transparent)]
+    NotAllowed(#[from] NotAllowed),
     #[error("{field}: {why}")]
     Field { field: &'static str, why: String },
     /// axum's own status and words: no JSON, not this JSON, too large, no such query.
@@ -57,10 +66,13 @@ impl No {
     fn status(&self) -> StatusCode {
         match self {
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
-            Self::Route | Self::Room => StatusCode::NOT_FOUND,
+            Self::NotAllowed(_) => StatusCode::FORBIDDEN,
+            Self::Route | Self::Room | Self::Attribute => StatusCode::NOT_FOUND,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Closed | Self::Taken | Self::KeyReused | Self::TooMany => StatusCode::CONFLICT,
-            Self::Changed => StatusCode::PRECONDITION_FAILED,
+            Self::Closed | Self::Taken | Self::KeyReused | Self::TooMany | Self::Protected => {
+                StatusCode::CONFLICT
+            }
+            Self::Changed | Self::Moved { .. } => StatusCode::PRECONDITION_FAILED,
             Self::Field { .. } => StatusCode::BAD_REQUEST,
             Self::Form { status, .. } => *status,
             Self::OverShare { .. } => StatusCode::TOO_MANY_REQUESTS,
@@ -76,7 +88,10 @@ impl No {
             Self::Room => "no_room",
             Self::Closed => "room_closed",
             Self::Taken => "room_taken",
-            Self::Changed => "changed",
+            Self::Changed | Self::Moved { .. } => "changed",
+            Self::Attribute => "no_attribute",
+            Self::Protected => "protected",
+            Self::NotAllowed(_) => "not_allowed",
             Self::Field { .. } => "invalid_field",
             Self::Form { .. } => "invalid_form",
             Self::KeyReused => "key_reused",
@@ -97,6 +112,10 @@ impl No {
             | Self::Closed
             | Self::Taken
             | Self::Changed
+            | Self::Moved { .. }
+            | Self::Attribute
+            | Self::Protected
+            | Self::NotAllowed(_)
             | Self::Field { .. }
             | Self::Form { .. }
             | Self::KeyReused
@@ -112,6 +131,11 @@ impl IntoResponse for No {
         if let Self::Unauthorized = self {
             let bearer = HeaderValue::from_static("Bearer");
             response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
+        }
+        if let Self::Moved { version } = self
+            && let Ok(tag) = HeaderValue::from_str(&format!("\"{version}\""))
+        {
+            response.headers_mut().insert(header::ETAG, tag);
         }
         response
     }

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use chatserver_core::rank::Act;
 use chatserver_core::settings;
 use proto::control::{Fact, RoomFact, RoomSettings};
 use proto::id::RoomId;
@@ -13,13 +14,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::Api;
+use super::acts::{Deed, Signed, What};
 use super::caller::{Asked, Body, Caller, Names};
 use super::no::No;
+use super::pages::Page;
 use super::words::version;
 use crate::online::Count;
+use crate::store::rows::{Created, Record};
 
 /// How often a change is tried again because another one came between.
-const TRIES_MAX: usize = 5;
+const TRIES_MAX: usize = 20;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -27,12 +31,6 @@ pub(crate) struct Create {
     room: String,
     #[serde(default)]
     settings: RoomSettings,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Page {
-    after: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -60,6 +58,8 @@ pub(crate) async fn create(
         .map_err(|error| No::Field { field: "room", why: error.to_string() })?;
     check(&settings)?;
     let made = RoomFact { app, room: room.clone(), version: 1, open: true, settings };
+    let record = Record::new(api.site.clock.wall(), "create");
+    let quota = api.site.config.app_rooms_max;
     for _ in 0..TRIES_MAX {
         let status = match api.site.rows.room(&room).await? {
             Some(there) if there.app != app => return Err(No::Taken),
@@ -68,8 +68,11 @@ pub(crate) async fn create(
             None if api.desk.rooms() >= api.site.config.rooms_max as usize => {
                 return Err(No::TooMany);
             }
-            None if api.site.rows.write_room(&made).await? => (StatusCode::CREATED, made.clone()),
-            None => continue,
+            None => match api.site.rows.create_room(made.clone(), &record, quota).await? {
+                Created::Done(made) => (StatusCode::CREATED, made),
+                Created::Changed => continue,
+                Created::TooMany => return Err(No::TooMany),
+            },
         };
         api.announce(Fact::Room(status.1.clone())).await?;
         return Ok(answer(status.0, status.1));
@@ -83,9 +86,18 @@ pub(crate) async fn list(
     Caller(app): Caller,
     Asked(Page { after }): Asked<Page>,
 ) -> Result<Response, No> {
-    let (mut rooms, next) = api.site.rows.rooms(after).await?;
-    rooms.retain(|it| it.app == app);
-    Ok(Json(Rooms { rooms, next }).into_response())
+    let (mut rooms, mut after) = (Vec::new(), after);
+    // Until there is something: a page of others' rooms alone would tell their names.
+    loop {
+        let (page, next) = api.site.rows.rooms(after).await?;
+        let last = page.iter().rev().find(|it| it.app == app).map(|it| it.room.to_string());
+        rooms.extend(page.into_iter().filter(|it| it.app == app));
+        if next.is_none() || last.is_some() {
+            let next = next.and(last);
+            return Ok(Json(Rooms { rooms, next }).into_response());
+        }
+        after = next;
+    }
 }
 
 /// `GET /v1/rooms/{room}`.
@@ -103,19 +115,23 @@ pub(crate) async fn update(
     State(api): State<Arc<Api>>,
     Caller(app): Caller,
     Names(room): Names<String>,
+    Asked(signed): Asked<Signed>,
     headers: HeaderMap,
     Body(changes): Body<Map<String, Value>>,
 ) -> Result<Response, No> {
     let version = version(&headers)?;
     let change = |there: &mut RoomFact| {
         if version.is_some_and(|it| it != there.version) {
-            return Err(No::Changed);
+            return Err(No::Moved { version: there.version });
         }
         there.settings = merge(&there.settings, &changes)?;
         check(&there.settings)
     };
-    let tries = if version.is_some() { 1 } else { TRIES_MAX };
-    Ok(answer(StatusCode::OK, api.change(app, &room, tries, change).await?))
+    let deed = api.deed(app, &room, signed).await?;
+    deed.allow(Act::Arrange)?;
+    let what = What { value: Some(Value::Object(changes.clone())), ..What::default() };
+    let record = deed.record(&api, "update", what);
+    Ok(answer(StatusCode::OK, api.change(&deed, change, &record).await?))
 }
 
 /// `POST /v1/rooms/{room}/close`: takes and shows nothing more. Closing twice is closing once.
@@ -123,12 +139,16 @@ pub(crate) async fn close(
     State(api): State<Arc<Api>>,
     Caller(app): Caller,
     Names(room): Names<String>,
+    Asked(signed): Asked<Signed>,
 ) -> Result<Response, No> {
-    let closed = api.change(app, &room, TRIES_MAX, |there| {
+    let deed = api.deed(app, &room, signed).await?;
+    deed.allow(Act::Close)?;
+    let record = deed.record(&api, "close", What::default());
+    let close = |there: &mut RoomFact| {
         there.open = false;
         Ok(())
-    });
-    Ok(answer(StatusCode::OK, closed.await?))
+    };
+    Ok(answer(StatusCode::OK, api.change(&deed, close, &record).await?))
 }
 
 /// `GET /v1/rooms/{room}/online`.
@@ -146,18 +166,17 @@ impl Api {
     /// Changes a room by compare-and-set, and tells everyone.
     async fn change(
         &self,
-        app: proto::id::AppId,
-        name: &str,
-        tries: usize,
+        deed: &Deed,
         change: impl Fn(&mut RoomFact) -> Result<(), No>,
+        record: &Record,
     ) -> Result<RoomFact, No> {
-        for _ in 0..tries {
-            let before = self.own_room(app, name).await?;
+        for _ in 0..TRIES_MAX {
+            let before = self.own_room(deed.app, deed.room.as_str()).await?;
             let mut after = before.clone();
             change(&mut after)?;
             if after != before {
                 after.version += 1;
-                if !self.site.rows.write_room(&after).await? {
+                if !self.site.rows.write_room(&after, record).await? {
                     continue;
                 }
             }

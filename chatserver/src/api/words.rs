@@ -7,16 +7,19 @@ use axum::extract::{FromRequestParts, State};
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
+use chatserver_core::rank::Act;
 use chatserver_core::words::Word;
 use proto::id::AppId;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use tokio::sync::OwnedMutexGuard;
 
 use super::Api;
-use super::caller::{Body, Caller, Names, header};
+use super::acts::{Signed, What};
+use super::caller::{Asked, Body, Caller, Names, header};
 use super::no::No;
 use crate::lists;
-use crate::store::rows::{APP_WORDS_MAX, LISTS_MAX, List, Scope};
+use crate::store::rows::{APP_WORDS_MAX, LISTS_MAX, List, Record, Scope};
 
 /// Bytes of a list as JSON.
 pub(crate) const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -71,7 +74,8 @@ pub(crate) async fn put_app(
     headers: HeaderMap,
     Body(Put { words }): Body<Put>,
 ) -> Result<Response, No> {
-    api.put_words(Scope { app, room: None }, &headers, words).await
+    let record = Record::new(api.site.clock.wall(), "words");
+    api.put_words(Scope { app, room: None }, &headers, words, record).await
 }
 
 /// `PUT /v1/rooms/{room}/words`: the same for one room.
@@ -79,16 +83,20 @@ pub(crate) async fn put_room(
     State(api): State<Arc<Api>>,
     Caller(app): Caller,
     Names(room): Names<String>,
+    Asked(signed): Asked<Signed>,
     _turn: Turn,
     headers: HeaderMap,
     Body(Put { words }): Body<Put>,
 ) -> Result<Response, No> {
-    let scope = api.room_scope(app, &room).await?;
+    let deed = api.deed(app, &room, signed).await?;
+    deed.allow(Act::Arrange)?;
     if words.len() > ROOM_WORDS_MAX {
         let why = format!("a room lists at most {ROOM_WORDS_MAX} words of its own");
         return Err(No::Field { field: "words", why });
     }
-    api.put_words(scope, &headers, words).await
+    let record = deed.record(&api, "words", What::default());
+    let scope = Scope { app, room: Some(deed.room) };
+    api.put_words(scope, &headers, words, record).await
 }
 
 impl Api {
@@ -107,7 +115,10 @@ impl Api {
         scope: Scope,
         headers: &HeaderMap,
         words: Vec<Word>,
+        record: Record,
     ) -> Result<Response, No> {
+        let value = Some(json!({ "words": words.len() }));
+        let record = Record { value, ..record }.write(scope.app, scope.room.as_ref())?;
         let wanted = version(headers)?;
         let compiled = lists::compile(words.clone())
             .await
@@ -125,9 +136,9 @@ impl Api {
             // Dropped before it is done, the list is read again: the write may have happened.
             let change = self.lists.change(scope.clone(), list.version);
             if wanted.is_some_and(|it| it != before) {
-                return Err(No::Changed);
+                return Err(No::Moved { version: before });
             }
-            if self.site.rows.write_words(&scope, before, &list).await? {
+            if self.site.rows.write_words(&scope, before, &list, record.clone()).await? {
                 let answer = Replaced { version: list.version, words: compiled.len() };
                 change.done(compiled).await?;
                 let tag = [("etag", format!("\"{}\"", answer.version))];

@@ -3,6 +3,10 @@
 //! One thread writes. It takes all that waits, applies it in one transaction and answers after the
 //! fsync, so a thousand gifts a second cost a few hundred syncs.
 
+mod backup;
+mod file;
+mod schema;
+
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,12 +20,12 @@ use futures_util::future::BoxFuture;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 use tokio::sync::{mpsc, oneshot};
 
+pub use self::backup::backup;
+use self::file::{Source, StoreFile};
 use super::{
     BATCH_MAX, Expect, Key, RoomStore, StoreError, Table, Value, Write, Written, check_writes,
 };
 
-/// Memory for pages of the file; redb's own default is 1 GiB.
-const CACHE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// How long the disk may take.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// Batches that wait for the writer; more wait for their place.
@@ -32,7 +36,7 @@ const JOBS_PER_COMMIT_MAX: usize = 256;
 /// The room store in one file.
 #[derive(Debug)]
 pub struct RedbStore {
-    database: Arc<Database>,
+    file: Arc<StoreFile>,
     /// `None` only while dropping.
     jobs: Option<mpsc::Sender<Job>>,
     /// `None` only while dropping.
@@ -46,31 +50,29 @@ struct Job {
 }
 
 impl RedbStore {
-    /// Opens the file at `path`, or creates it. After a crash it is as of the last commit.
+    /// Opens the file at `path`, or creates it, and brings it to this program's schema. After a
+    /// crash it is as of the last commit.
     ///
     /// # Errors
-    /// When it cannot be created, is no redb file, or another process has it open.
+    /// When it cannot be created, is damaged or no redb file, was written by a newer version of this
+    /// program, or another process has it open.
     pub fn open(path: &Path) -> anyhow::Result<Self> {
-        let database = Database::builder()
-            .set_cache_size(CACHE_BYTES_MAX)
-            .create(path)
+        let file = StoreFile::open(Source::Path(path.to_owned()))
             .with_context(|| format!("cannot open the room store {}", path.display()))?;
-        let database = Arc::new(database);
-        // Creates the tables, which a reader cannot.
-        let transaction = database.begin_write().context("cannot write to the room store")?;
-        for table in Table::ALL {
-            transaction.open_table(definition(table)).context("cannot create a table")?;
-        }
-        transaction.commit().context("cannot write to the room store")?;
+        Self::over(file)
+    }
+
+    fn over(file: StoreFile) -> anyhow::Result<Self> {
+        let file = Arc::new(file);
         let (jobs, queue) = mpsc::channel(JOBS_MAX);
         let writer = std::thread::Builder::new()
             .name("room-store".to_owned())
             .spawn({
-                let database = Arc::clone(&database);
-                move || write_all(&database, queue)
+                let file = Arc::clone(&file);
+                move || write_all(&file, queue)
             })
             .context("cannot start the room store's writer")?;
-        Ok(Self { database, jobs: Some(jobs), writer: Some(writer) })
+        Ok(Self { file, jobs: Some(jobs), writer: Some(writer) })
     }
 }
 
@@ -151,9 +153,9 @@ impl RedbStore {
         T: Send + 'static,
         F: FnOnce(&Database) -> Result<T, redb::Error> + Send + 'static,
     {
-        let database = Arc::clone(&self.database);
+        let file = Arc::clone(&self.file);
         async move {
-            let read = tokio::task::spawn_blocking(move || work(&database));
+            let read = tokio::task::spawn_blocking(move || file.with(work));
             let read =
                 async { read.await.map_err(|error| away(&error))?.map_err(|error| away(&error)) };
             within_deadline(read).await
@@ -171,10 +173,10 @@ async fn within_deadline<T>(
     }
 }
 
-fn write_all(database: &Database, mut queue: mpsc::Receiver<Job>) {
+fn write_all(file: &StoreFile, mut queue: mpsc::Receiver<Job>) {
     let mut jobs = Vec::new();
     while queue.blocking_recv_many(&mut jobs, JOBS_PER_COMMIT_MAX) > 0 {
-        match commit(database, &jobs) {
+        match file.with(|database| commit(database, &jobs)) {
             Ok(written) => {
                 for (job, written) in jobs.drain(..).zip(written) {
                     // A caller that no longer waits has lost nothing.
@@ -251,38 +253,5 @@ fn away(error: &dyn std::error::Error) -> StoreError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::store::contract;
-
-    #[tokio::test]
-    async fn a_file_keeps_the_contract() {
-        let folder = tempfile::tempdir().unwrap();
-
-        contract::check(Arc::new(RedbStore::open(&folder.path().join("rooms.redb")).unwrap()))
-            .await;
-    }
-
-    #[tokio::test]
-    async fn what_was_written_is_there_after_a_restart() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("rooms.redb");
-        let key = Key::new(Table::Rooms, "r");
-        let store = RedbStore::open(&path).unwrap();
-        store.write(vec![key.clone().put(Expect::Absent, "open")]).await.unwrap();
-        drop(store);
-
-        let values = RedbStore::open(&path).unwrap().get(vec![key]).await.unwrap();
-
-        assert_eq!(values, [Some(Value { version: 1, bytes: "open".into() })]);
-    }
-
-    #[tokio::test]
-    async fn a_file_is_opened_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("rooms.redb");
-        let _first = RedbStore::open(&path).unwrap();
-
-        assert!(RedbStore::open(&path).is_err());
-    }
-}
+#[path = "redb/tests.rs"]
+mod tests;

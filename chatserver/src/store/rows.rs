@@ -1,5 +1,8 @@
 //! What lies in the room store's tables, by its types.
 
+mod acts;
+mod audit;
+mod closed;
 mod devices;
 mod words;
 
@@ -12,15 +15,14 @@ use proto::envelope::{Accepted, AcceptedBatch};
 use proto::id::{ItemId, RoomId};
 use proto::time::Wall;
 
-use super::{Expect, Key, RoomStore, StoreError, Table, Value, Write, Written};
+use super::{Expect, Key, RoomStore, StoreError, Table, Value, Write, Written, rooms_key};
 
+pub(crate) use audit::{Record, WHY_BYTES_MAX};
 pub(crate) use devices::{Held, Row, Subject};
 pub(crate) use words::{APP_WORDS_MAX, LISTS_MAX, List, Scope};
 
 /// How long a key stands for its first content. Requests are repeated within minutes.
 pub(crate) const KEY_LIFE: Duration = Duration::from_hours(24);
-/// How long a kick is told to those who start: no ticket lives longer.
-const KICK_LIFE: Duration = auth_core::revocation::NOT_BEFORE_LIFE;
 /// Open entries looked at for one partition, about 500 bytes each: minutes of all lanes' shares of
 /// many rooms, and far more than wait when all is well.
 const OPEN_MAX: usize = 5000;
@@ -40,6 +42,17 @@ pub(crate) enum Wrote<T> {
     New,
     /// This was there before.
     Known(T),
+}
+
+/// What became of a new room.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Created {
+    /// It is there, like this.
+    Done(RoomFact),
+    /// Somebody else was quicker with it, or with another room of the app.
+    Changed,
+    /// The app has as many as it may.
+    TooMany,
 }
 
 /// A journaled item on its way in.
@@ -74,39 +87,58 @@ impl Rows {
         Ok((rows.iter().filter_map(|it| room_of(&it.1)).collect(), next))
     }
 
+    /// Makes a room, unless its app has `rooms_max` already. Closed ones count.
+    pub(crate) async fn create_room(
+        &self,
+        mut fact: RoomFact,
+        record: &Record,
+        rooms_max: u32,
+    ) -> Result<Created, StoreError> {
+        let room = Key::new(Table::Rooms, fact.room.as_str());
+        // Of a forgotten room there is an empty row.
+        let before = self.one(room.clone()).await?;
+        if before.as_ref().is_some_and(|it| !it.bytes.is_empty()) {
+            return Ok(Created::Changed);
+        }
+        let before = before.map(|it| it.version);
+        fact.version = before.unwrap_or(0) + 1;
+        let count = self.one(rooms_key(fact.app)).await?;
+        let expect = count.as_ref().map_or(Expect::Absent, |it| Expect::Version(it.version));
+        let count = count.and_then(|it| it.bytes.as_ref().try_into().ok());
+        let rooms = count.map_or(0, u32::from_be_bytes);
+        if rooms >= rooms_max {
+            return Ok(Created::TooMany);
+        }
+        let writes = vec![
+            room.put(
+                before.map_or(Expect::Absent, Expect::Version),
+                Fact::Room(fact.clone()).encode(),
+            ),
+            rooms_key(fact.app).put(expect, (rooms + 1).to_be_bytes().to_vec()),
+            record.write(fact.app, Some(&fact.room))?,
+        ];
+        match self.store.write(writes).await? {
+            Written::Done => Ok(Created::Done(fact)),
+            Written::Conflict { .. } => Ok(Created::Changed),
+        }
+    }
+
     /// Writes a room if its row has the version before `fact.version`; whether it did.
-    pub(crate) async fn write_room(&self, fact: &RoomFact) -> Result<bool, StoreError> {
+    pub(crate) async fn write_room(
+        &self,
+        fact: &RoomFact,
+        record: &Record,
+    ) -> Result<bool, StoreError> {
         let expect = match fact.version.saturating_sub(1) {
             0 => Expect::Absent,
             before => Expect::Version(before),
         };
         let bytes = Fact::Room(fact.clone()).encode();
         let write = Key::new(Table::Rooms, fact.room.as_str()).put(expect, bytes);
-        Ok(self.store.write(vec![write]).await? == Written::Done)
-    }
-
-    /// Writes a mute, ban or kick.
-    pub(crate) async fn write_act(&self, act: &Fact) -> Result<(), StoreError> {
-        let write = Key::new(Table::Acts, act.key()).put(Expect::Any, act.encode());
-        self.store.write(vec![write]).await.map(|_| ())
-    }
-
-    /// Acts whose keys begin with `prefix`, at most `acts_max`.
-    pub(crate) async fn count_acts(
-        &self,
-        prefix: String,
-        acts_max: usize,
-    ) -> Result<usize, StoreError> {
-        Ok(self.store.list(Table::Acts, prefix, None, acts_max).await?.len())
-    }
-
-    /// Up to a page of acts, and the name to go on after.
-    pub(crate) async fn acts(
-        &self,
-        after: Option<String>,
-    ) -> Result<(Vec<Fact>, Option<String>), StoreError> {
-        let (rows, next) = self.page(Table::Acts, after).await?;
-        Ok((rows.iter().filter_map(|it| Fact::decode(&it.1.bytes).ok()).collect(), next))
+        let at = record.at;
+        let mut writes = vec![write, record.write(fact.app, Some(&fact.room))?];
+        writes.extend((!fact.open).then(|| closed::mark(&fact.room, at)));
+        Ok(self.store.write(writes).await? == Written::Done)
     }
 
     /// What the store says about the things that these facts are about, in order.
@@ -124,22 +156,6 @@ impl Rows {
             fact => fact.ok(),
         });
         Ok(facts.collect())
-    }
-
-    /// Removes acts that are over.
-    pub(crate) async fn purge_acts(&self, now: Wall) -> Result<(), StoreError> {
-        let mut after = None;
-        loop {
-            let (acts, next) = self.acts(after).await?;
-            let over = acts.iter().filter(|it| ends(it) <= now);
-            let writes: Vec<Write> =
-                over.map(|it| Key::new(Table::Acts, it.key()).remove()).collect();
-            if !writes.is_empty() {
-                self.store.write(writes).await?;
-            }
-            let Some(next) = next else { return Ok(()) };
-            after = Some(next);
-        }
     }
 
     /// The digest of the content that an item id stands for.
@@ -255,26 +271,6 @@ fn room_of(value: &Value) -> Option<RoomFact> {
     }
 }
 
-/// When an act need not be told any more.
-fn ends(act: &Fact) -> Wall {
-    match act {
-        Fact::Mute { until, .. } | Fact::Ban { until, .. } => *until,
-        Fact::Kick { not_before, .. } => *not_before + KICK_LIFE,
-        Fact::Epoch(_)
-        | Fact::Room(_)
-        | Fact::Close { .. }
-        | Fact::Keep { .. }
-        | Fact::Heat { .. }
-        | Fact::Bases { .. }
-        | Fact::Move { .. }
-        | Fact::Lease(_)
-        | Fact::Policy(_)
-        | Fact::Sdk(_)
-        | Fact::Words { .. }
-        | Fact::Revoked { .. } => Wall(u64::MAX),
-    }
-}
-
 fn open_of(name: &str, value: &Value) -> Option<Open> {
     let open = value.bytes.split_first_chunk().and_then(|(written_at, batch)| {
         let accepted = AcceptedBatch::decode(batch).ok()?.entries.pop()?;
@@ -308,7 +304,7 @@ fn damaged(what: &str) -> StoreError {
 
 #[cfg(test)]
 mod tests {
-    use proto::id::{AppId, SenderRef, ViewerId};
+    use proto::id::{AppId, SenderRef};
     use proto::item::{Body, Item, Lane, Role};
 
     use super::*;
@@ -345,25 +341,6 @@ mod tests {
         assert_eq!(open, [expected]);
         assert_eq!(rows.open(4).await, Ok(vec![]));
         assert_eq!(rows.journal(entry(ItemId(1))).await, Ok(Wrote::Known([7; 32])));
-    }
-
-    #[tokio::test]
-    async fn acts_that_are_over_are_removed() {
-        let (rows, _folder) = rows();
-        let mute = |name, until| Fact::Mute {
-            app: AppId(1),
-            room: RoomId::parse("r").unwrap(),
-            viewer: ViewerId::parse(name).unwrap(),
-            until,
-        };
-        let lasting = mute("lasting", NOW + Duration::from_millis(1));
-        for act in [mute("over", NOW), mute("lifted", Wall(0)), lasting.clone()] {
-            rows.write_act(&act).await.unwrap();
-        }
-
-        rows.purge_acts(NOW).await.unwrap();
-
-        assert_eq!(rows.acts(None).await, Ok((vec![lasting], None)));
     }
 
     #[tokio::test]

@@ -80,6 +80,22 @@ async fn an_apps_rooms_are_listed_without_those_of_others() {
 }
 
 #[tokio::test]
+async fn an_app_has_so_many_rooms() {
+    let world =
+        World::start_as(chatserver::Config { app_rooms_max: 2, ..Default::default() }).await;
+    let made = async |room: &str| world.post("/v1/rooms", json!({ "room": room })).await;
+
+    let statuses = [made("a").await.0, made("a").await.0, made("b").await.0];
+    let (status, problem) = made("c").await;
+    let other = world.request(Method::POST, "/v1/rooms").bearer_auth("key-2");
+    let (others, _) = answer(other.json(&json!({"room": "c"}))).await;
+
+    assert_eq!(statuses.map(|it| it.as_u16()), [201, 200, 201]);
+    assert_eq!((status.as_u16(), &problem["code"]), (409, &json!("too_many")));
+    assert_eq!(others, 201);
+}
+
+#[tokio::test]
 async fn online_is_what_the_links_count() {
     let world = World::start().await;
     world.room(json!({})).await;

@@ -118,3 +118,34 @@ fn refusal(reply: &Reply, expected: Reason) -> Option<u32> {
     let Verdict::Drop { reason, retry_after_ms } = *verdict else { return None };
     (reason == expected).then_some(retry_after_ms)
 }
+
+#[tokio::test]
+async fn a_mute_at_the_instant_of_a_send_bites_once_and_for_all() {
+    let world = World::start().await;
+    world.room(json!({"viewer_burst": 1000, "items_per_s": 2000})).await;
+    let mut replies = world.replies().await;
+    const SENT: u64 = 200;
+
+    let sending = async {
+        for cid in 0..SENT {
+            world.say("v", &[(cid, "hello")]).await;
+        }
+    };
+    let mute = json!({"viewer": "v", "seconds": 60});
+    let ((), (status, _)) = tokio::join!(sending, world.post("/v1/rooms/r/mutes", mute));
+    world.say("v", &[(SENT, "after the answer")]).await;
+
+    assert_eq!(status, 200);
+    let mut verdicts = std::collections::BTreeMap::new();
+    while verdicts.len() <= usize::try_from(SENT).unwrap() {
+        let Reply::Ack { cid, outcome: Outcome::Verdict(verdict), .. } = replies.next().await
+        else {
+            panic!("no verdict")
+        };
+        assert_eq!(verdicts.insert(cid, verdict), None, "one answer for each");
+    }
+    let is_muted = |it: &Verdict| matches!(it, Verdict::Drop { reason: Reason::Muted, .. });
+    let first = verdicts.values().position(is_muted).expect("the last one is after the answer");
+    assert!(verdicts.values().skip(first).all(is_muted));
+    assert!(verdicts.values().take(first).all(|it| matches!(it, Verdict::Admit(_))));
+}

@@ -74,6 +74,7 @@ impl Rows {
         scope: &Scope,
         before: u64,
         list: &List,
+        record: Write,
     ) -> Result<bool, StoreError> {
         let (expect, old) = match self.words_head(scope).await? {
             Some((row, head)) => (Expect::Version(row), head),
@@ -86,7 +87,7 @@ impl Rows {
         let head = Head { version: list.version, parts: parts.len(), words: list.words.len() };
         let bytes = serde_json::to_vec(&head).expect("numbers are JSON");
         let bytes = (head.words > 0).then(|| bytes.into());
-        let mut writes = vec![Write { key: head_key(scope), expect, bytes }];
+        let mut writes = vec![Write { key: head_key(scope), expect, bytes }, record];
         writes.extend((0..old.parts).map(|no| part_key(scope, before, no).remove()));
         let new = parts.into_iter().enumerate();
         writes
@@ -169,7 +170,9 @@ mod tests {
     use std::sync::Arc;
 
     use proto::control::Action;
+    use proto::time::Wall;
 
+    use super::super::Record;
     use super::*;
     use crate::store::RedbStore;
 
@@ -189,17 +192,19 @@ mod tests {
         let small = List { version: 9, words: vec![word("x")] };
         let none = List { version: 12, words: Vec::new() };
 
+        let record = || Record::new(Wall(1), "words").write(AppId(1), None).unwrap();
+
         assert_eq!(rows.words(&scope).await, Ok(List::default()));
-        assert_eq!(rows.write_words(&scope, 0, &full).await, Ok(true));
+        assert_eq!(rows.write_words(&scope, 0, &full, record()).await, Ok(true));
         assert!(parts(&full.words).len() > 5);
         assert_eq!(rows.words(&scope).await, Ok(full.clone()));
-        assert_eq!(rows.write_words(&scope, 0, &small).await, Ok(false));
-        assert_eq!(rows.write_words(&scope, 7, &small).await, Ok(true));
+        assert_eq!(rows.write_words(&scope, 0, &small, record()).await, Ok(false));
+        assert_eq!(rows.write_words(&scope, 7, &small, record()).await, Ok(true));
         assert_eq!(rows.words(&scope).await, Ok(small));
         assert_eq!(rows.word_lists(None).await, Ok((vec![scope.clone()], None)));
         assert_eq!(rows.other_words(&scope).await, Ok((0, 0)));
         assert_eq!(rows.other_words(&Scope { room: None, ..scope.clone() }).await, Ok((1, 1)));
-        assert_eq!(rows.write_words(&scope, 9, &none).await, Ok(true));
+        assert_eq!(rows.write_words(&scope, 9, &none, record()).await, Ok(true));
         assert_eq!(rows.store.list(Table::Words, String::new(), None, 9).await.unwrap().len(), 0);
     }
 }

@@ -1,0 +1,45 @@
+//! What a shard knows of rooms, and when it forgets them.
+
+use super::*;
+
+#[test]
+fn a_closed_room_says_so_for_an_hour_and_is_forgotten() {
+    let mut shard = shard(RoomSettings::default());
+    let fact = RoomFact {
+        app: AppId(1),
+        room: room(),
+        version: 2,
+        open: false,
+        settings: RoomSettings::default(),
+    };
+    feed(&mut shard, Input::Fact(Fact::Room(fact)), 0);
+    shard.tick(at(1000));
+
+    assert_eq!(say(&mut shard, "v", 1, "x", 3_600_000), vec![ack(1, drop(Reason::RoomClosed, 0))]);
+    // Sweeps go round, and one of them begins behind the last room.
+    shard.tick(at(3_601_000));
+    shard.tick(at(3_602_000));
+    assert_eq!(shard.rooms(), 0);
+    assert_eq!(say(&mut shard, "v", 2, "x", 3_603_000), vec![ack(2, drop(Reason::NoRoom, 0))]);
+}
+
+#[test]
+fn older_settings_do_not_replace_newer_ones() {
+    let mut shard = shard(RoomSettings { graphemes_max: 3, ..RoomSettings::default() });
+
+    feed(&mut shard, room_fact(0, RoomSettings::default()), 0);
+
+    assert_eq!(say(&mut shard, "v", 1, "four", 0), vec![ack(1, drop(Reason::TooLong, 0))]);
+}
+
+#[test]
+fn facts_about_too_many_rooms_are_ignored_and_counted() {
+    let mut shard = shard(RoomSettings::default());
+    for name in ["r2", "r3", "r4"] {
+        let room = RoomId::parse(name).unwrap();
+        let viewer = ViewerId::parse("v").unwrap();
+        feed(&mut shard, Input::Fact(Fact::Mute { app: AppId(1), room, viewer, until: START }), 0);
+    }
+
+    assert_eq!((shard.rooms(), shard.ignored()), (3, 1));
+}
