@@ -1,11 +1,15 @@
 //! What services say to each other on the bus. A record is one batch for one partition.
 
+use std::net::SocketAddr;
+
 use serde::{Deserialize, Serialize};
 
 use crate::close::CloseCode;
 use crate::frame::Outcome;
 use crate::heat::Heat;
-use crate::id::{AppId, Cid, Gen, ItemId, NodeId, RoomId, SessionId, SlotNo, UnitId, ViewerId};
+use crate::id::{
+    AppId, Cid, DeviceId, Gen, ItemId, NodeId, RoomId, SessionId, SlotNo, UnitId, ViewerId,
+};
 use crate::item::{Item, Placed, Role, Style};
 use crate::time::Wall;
 use crate::verdict::Fate;
@@ -36,8 +40,20 @@ pub struct UplinkEntry {
     pub may_send: bool,
     /// When the link took it.
     pub at: Wall,
+    /// Where the session comes from, if the link says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     /// What.
     pub act: Act,
+}
+
+/// Where a session comes from.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Origin {
+    /// Its client's address, as the link or a trusted proxy saw it; port 0: not known.
+    pub address: SocketAddr,
+    /// The device that the client named at its login.
+    pub device: Option<DeviceId>,
 }
 
 /// What a viewer did.

@@ -87,6 +87,7 @@ fn uplink(item: &Item, room: &RoomId, viewer: &ViewerId) -> Option<UplinkEntry> 
         role: item.role,
         may_send: true,
         at: item.at,
+        origin: None,
         act: Act::Comment { cid: Cid(1), text, style, media_ms },
     })
 }

@@ -1,5 +1,7 @@
 //! `uplink.{unit}`: what viewers did.
 
+use std::net::{IpAddr, SocketAddr};
+
 use bytes::Bytes;
 use flatbuffers::WIPOffset;
 
@@ -7,9 +9,9 @@ use super::{ReadRooms, Rooms, build, check_entries, record};
 use crate::codec::word::{self, Code};
 use crate::codec::{Builder, refused};
 use crate::decode::DecodeError;
-use crate::envelope::{Act, UplinkBatch, UplinkEntry};
+use crate::envelope::{Act, Origin, UplinkBatch, UplinkEntry};
 use crate::generated as fb;
-use crate::id::{Cid, NodeId, SessionId, ViewerId};
+use crate::id::{Cid, DeviceId, NodeId, SessionId, ViewerId};
 use crate::item::Role;
 use crate::limits;
 use crate::time::Wall;
@@ -49,6 +51,14 @@ fn write_entry(
         may_send: entry.may_send,
         ..Default::default()
     };
+    if let Some(Origin { address, device }) = &entry.origin {
+        args.address = Some(match address.ip() {
+            IpAddr::V4(it) => b.create_vector(&it.octets()),
+            IpAddr::V6(it) => b.create_vector(&it.octets()),
+        });
+        args.port = address.port();
+        args.device = device.as_ref().map(|it| b.create_string(it.as_str()));
+    }
     match &entry.act {
         Act::Join { age_ms } => {
             args.act = fb::Act::Join;
@@ -91,8 +101,20 @@ fn read_entry(it: fb::UplinkEntry<'_>, rooms: &ReadRooms) -> Result<UplinkEntry,
         role: Role::read(it.role(), "role")?,
         may_send: it.may_send(),
         at: Wall(it.at_ms()),
+        origin: read_origin(it)?,
         act: read_act(it)?,
     })
+}
+
+fn read_origin(it: fb::UplinkEntry<'_>) -> Result<Option<Origin>, DecodeError> {
+    let Some(address) = it.address() else { return Ok(None) };
+    let address: IpAddr = match address.bytes() {
+        bytes if bytes.len() == 4 => <[u8; 4]>::try_from(bytes).map(IpAddr::from),
+        bytes => <[u8; 16]>::try_from(bytes).map(IpAddr::from),
+    }
+    .or_else(|_| refused("address"))?;
+    let device = it.device().map(DeviceId::parse).transpose().or_else(|_| refused("device"))?;
+    Ok(Some(Origin { address: SocketAddr::new(address, it.port()), device }))
 }
 
 fn read_act(it: fb::UplinkEntry<'_>) -> Result<Act, DecodeError> {

@@ -1,12 +1,17 @@
 //! Envelopes.
 
+use std::net::{IpAddr, SocketAddr};
+
 use proptest::collection::vec;
+use proptest::option;
 use proptest::prelude::*;
 use proto::envelope::{
-    Accepted, AcceptedBatch, Act, LinkGauges, Reply, ReplyBatch, RoomBatch, RoomEntry, RoomEvent,
-    RoomGauge, UplinkBatch, UplinkEntry,
+    Accepted, AcceptedBatch, Act, LinkGauges, Origin, Reply, ReplyBatch, RoomBatch, RoomEntry,
+    RoomEvent, RoomGauge, UplinkBatch, UplinkEntry,
 };
-use proto::id::{AppId, Cid, ItemId, NodeId, RoomId, Seq, SessionId, SlotNo, UnitId, ViewerId};
+use proto::id::{
+    AppId, Cid, DeviceId, ItemId, NodeId, RoomId, Seq, SessionId, SlotNo, UnitId, ViewerId,
+};
 use proto::limits::{BASES_MAX, ENVELOPE_ENTRIES_MAX};
 use proto::quality::{BaseGauge, BaseGauges, StoreGauge};
 use proto::time::Wall;
@@ -48,8 +53,8 @@ fn uplink_entry() -> impl Strategy<Value = UplinkEntry> {
     ];
     let viewer =
         "\\PC{1,16}".prop_map(|it| ViewerId::parse(&it).expect("the pattern is the grammar"));
-    (any::<(u64, u64, bool)>(), app_room(), viewer, role(), act).prop_map(
-        |((session, at, may_send), (app, room), viewer, role, act)| UplinkEntry {
+    (any::<(u64, u64, bool)>(), app_room(), viewer, role(), option::of(origin()), act).prop_map(
+        |((session, at, may_send), (app, room), viewer, role, origin, act)| UplinkEntry {
             session: SessionId(session),
             app,
             room,
@@ -57,9 +62,18 @@ fn uplink_entry() -> impl Strategy<Value = UplinkEntry> {
             role,
             may_send,
             at: Wall(at),
+            origin,
             act,
         },
     )
+}
+
+fn origin() -> impl Strategy<Value = Origin> {
+    let device = "[!-~]{1,32}".prop_map(|it| DeviceId::parse(&it).expect("as its grammar"));
+    (any::<IpAddr>(), any::<u16>(), option::of(device)).prop_map(|(address, port, device)| Origin {
+        address: SocketAddr::new(address, port),
+        device,
+    })
 }
 
 pub(crate) fn reply_batch() -> impl Strategy<Value = ReplyBatch> {
