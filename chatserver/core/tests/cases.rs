@@ -52,6 +52,7 @@ fn verdict(scanner: &mut Scanner, words: &Words, text: &str) -> String {
         Ok((Shown::Plain, _)) => "ok".to_owned(),
         Ok((Shown::Masked(masked), _)) => format!("mask={masked}"),
         Ok((Shown::Shadowed, _)) => "shadow".to_owned(),
+        Ok((Shown::Held(_), _)) => "review".to_owned(),
         Err(refusal) => refusal.reason.name().to_owned(),
     }
 }
