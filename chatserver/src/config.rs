@@ -7,6 +7,11 @@ use chatserver_core::id::SHARDS_MAX;
 use proto::id::{NodeId, UnitId};
 use serde::{Deserialize, Serialize};
 
+use crate::evidence::EvidenceConfig;
+use crate::outward::OutwardConfig;
+use crate::review::{self, ReviewConfig};
+use crate::webhook::{self, WebhookConfig};
+
 /// What one chatserver is told.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "snake_case")]
@@ -23,19 +28,31 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Connections to the business API at a time, about 20 KiB each.
     pub connections_max: u32,
-    /// Rooms it knows, closed ones included, about 1 KiB each without senders. Beyond it no room
+    /// Rooms it knows, closed ones for an hour, about 1 KiB each without senders. Beyond it no room
     /// can be made, and what is said about others is ignored and counted.
     pub rooms_max: u32,
+    /// Rooms that one app may have, closed ones included.
+    pub app_rooms_max: u32,
     /// Senders remembered in each room for a minute after their last comment, about 500 bytes
     /// each. Beyond it new senders are refused as `room_busy`.
     pub senders_max: u32,
     /// Admitted comments whose senders may still be told that they were shed or merged, about 300
     /// bytes each; they are remembered for a minute. Beyond it the oldest are not told.
     pub asked_max: u32,
+    /// Chatservers that take comments, all units together, at least. A room's comments are shared
+    /// out among them; one that does not hear of the others keeps to its part of that many. Too
+    /// few, and rooms get more than they show while the quota is away; too many, and they get less.
+    pub nodes_min: u32,
     /// Longest time a session goes without telling that it is there, in seconds: the links'
     /// `life_ms_max`. Who is in a single-device room is forgotten a little later.
     pub session_life_s_max: u32,
-    /// Percentage of a room's budget that the notice lane is guaranteed; as the broadcaster's.
+    /// A closed room is forgotten after so long, in days, with its mutes, roles and words; its name
+    /// is free again then.
+    pub closed_room_days: u32,
+    /// How long it is remembered who did what, in days: about 300 bytes an act in the room store.
+    pub audit_days: u32,
+    /// Percentage of a room's budget that the notice lane is guaranteed, in rooms that do not say it
+    /// themselves; as the broadcaster's.
     pub notice_percent: u8,
     /// The same for the high gift lane.
     pub high_gift_percent: u8,
@@ -44,6 +61,14 @@ pub struct Config {
     /// How far ahead a lane takes gifts and notices, in seconds of its guaranteed share. What
     /// cannot be shown within it is refused before it is acknowledged.
     pub lane_burst_s: u32,
+    /// How business servers are called.
+    pub outward: OutwardConfig,
+    /// Who is asked about comments, for each app that wants it.
+    pub review: Vec<ReviewConfig>,
+    /// Where apps hear what happens in their rooms.
+    pub webhook: Vec<WebhookConfig>,
+    /// Where comments are put down with their senders and verdicts.
+    pub evidence: EvidenceConfig,
 }
 
 impl Default for Config {
@@ -55,13 +80,21 @@ impl Default for Config {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8082)),
             connections_max: 1000,
             rooms_max: 50_000,
+            app_rooms_max: 50_000,
             senders_max: 100_000,
             asked_max: 200_000,
+            nodes_min: 1,
             session_life_s_max: 75 * 60,
+            closed_room_days: 30,
+            audit_days: 400,
             notice_percent: 10,
             high_gift_percent: 30,
             low_gift_percent: 20,
             lane_burst_s: 30,
+            outward: OutwardConfig::default(),
+            review: Vec::new(),
+            webhook: Vec::new(),
+            evidence: EvidenceConfig::default(),
         }
     }
 }
@@ -85,6 +118,12 @@ impl Config {
             [self.notice_percent, self.high_gift_percent, self.low_gift_percent].map(u32::from);
         ensure!(percents.iter().sum::<u32>() <= 100, "the lanes' percentages exceed 100");
         ensure!(self.lane_burst_s > 0, "lane_burst_s must be > 0");
-        Ok(())
+        let days = [self.closed_room_days, self.audit_days];
+        ensure!(days.iter().all(|it| *it > 0), "closed_room_days and audit_days must be > 0");
+        ensure!(self.nodes_min > 0, "nodes_min must be > 0");
+        self.outward.check()?;
+        self.evidence.check()?;
+        review::check(&self.review)?;
+        webhook::check(&self.webhook)
     }
 }

@@ -67,6 +67,7 @@ impl Sealed {
             return;
         };
         self.keeper.see(record.partition, &entries).await;
+        self.desk.see(&entries);
         self.desk.act(entries.into_iter().map(|it| Input::Event(it.event)).collect()).await;
     }
 }

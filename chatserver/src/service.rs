@@ -27,10 +27,12 @@ use crate::control::Control;
 use crate::count::Counts;
 use crate::desk::Desk;
 use crate::devices::Devices;
+use crate::flow::Flow;
 use crate::keeper::Keeper;
 use crate::lists::Lists;
 use crate::mail::Mail;
 use crate::online::Online;
+use crate::outside::{self, Hands};
 use crate::sealed::Sealed;
 use crate::site::Site;
 use crate::store::RoomStore;
@@ -50,7 +52,7 @@ pub struct Parts {
     pub meter: Meter,
     /// Where it says whether it can do its job: its two buses and the room store.
     pub health: Health,
-    /// Where its random choices begin; it makes none so far.
+    /// Where its random choices begin.
     pub seed: u64,
     /// The apps; their API keys open the business API.
     pub apps: Arc<[App]>,
@@ -60,7 +62,8 @@ pub struct Parts {
     pub unit_bus: Arc<dyn Bus>,
     /// What is remembered; shared by all chatservers.
     pub room_store: Arc<dyn RoomStore>,
-    /// What lanes may promise; shared by all chatservers.
+    /// What lanes may promise and rooms may show; shared by all chatservers, and by nobody else,
+    /// since those who share it are counted.
     pub quota: Arc<dyn Quota>,
 }
 
@@ -74,6 +77,8 @@ pub struct Service {
     devices: Arc<Devices>,
     online: Arc<Online>,
     lists: Arc<Lists>,
+    flow: Arc<Flow>,
+    hands: Hands,
     server: http::Server,
     router: Router,
 }
@@ -100,11 +105,16 @@ impl Service {
         rows.write_floor(config.shard, floor.max(parts.clock.wall()) + upkeep::PROMISE).await?;
         site.store.ok();
 
-        let shard = Shard::new(shard_limits(config), secret.clone(), floor);
-        let desk = Arc::new(Desk::new(Arc::clone(&site), shard));
+        let (outside, ledger, hands) =
+            outside::open(config, &site.clock, &parts.meter, &parts.health, parts.seed)?;
+        let shard = Shard::new(shard_limits(config), secret.clone(), floor)
+            .reviewed_by(config.review.iter().map(|it| (it.app, it.rule())));
+        let desk = Arc::new(Desk::new(Arc::clone(&site), shard, outside));
         let devices = Arc::new(Devices::new(Arc::clone(&site), Policies::new(&parts.apps)));
         let online = Arc::new(Online::default());
         let lists = Arc::new(Lists::new(Arc::clone(&site), Arc::clone(&desk)));
+        let flow = Flow::new(Arc::clone(&site), Arc::clone(&desk), Arc::clone(&parts.quota));
+        let flow = Arc::new(flow);
         let router = api::router(Arc::new(Api {
             site: Arc::clone(&site),
             desk: Arc::clone(&desk),
@@ -113,11 +123,24 @@ impl Service {
             online: Arc::clone(&online),
             lists: Arc::clone(&lists),
             words_turn: Arc::default(),
+            ledger,
             secret,
             run: seed::random_bytes().context("cannot draw the run's number")?,
             notices: 0.into(),
         }));
-        Ok(Self { listener, addr, site, desk, devices, online, lists, server, router })
+        Ok(Self {
+            listener,
+            addr,
+            site,
+            desk,
+            devices,
+            online,
+            lists,
+            flow,
+            hands,
+            server,
+            router,
+        })
     }
 
     /// Where the business API listens.
@@ -140,7 +163,8 @@ impl Service {
     }
 
     fn start(self, shutdown: &CancellationToken) -> Tasks {
-        let Self { listener, site, desk, devices, online, lists, server, router, .. } = self;
+        let Self { listener, site, desk, devices, online, lists, flow, hands, .. } = self;
+        let Self { server, router, .. } = self;
         let ready = CancellationToken::new();
         let keeper = Arc::new(Keeper::new(Arc::clone(&site)));
         let control = Control {
@@ -155,13 +179,27 @@ impl Service {
             desk: Arc::clone(&desk),
             keeper: Arc::clone(&keeper),
         };
-        let upkeep = Upkeep { site: Arc::clone(&site), desk, online: Arc::clone(&online) };
+        let upkeep = Upkeep {
+            site: Arc::clone(&site),
+            desk: Arc::clone(&desk),
+            online: Arc::clone(&online),
+        };
         let mut tasks = Tasks::default();
         tasks.spawn("chatserver control", control.run(ready.clone(), shutdown.clone()));
-        tasks.spawn("chatserver uplink", uplink.run(ready, shutdown.clone()));
+        let judged = CancellationToken::new();
+        hands.start(Arc::clone(&desk), &mut tasks, judged.clone(), shutdown.clone());
+        let uplink = uplink.run(ready, shutdown.clone());
+        tasks.spawn("chatserver uplink", async move {
+            let judged = judged.drop_guard();
+            let ended = uplink.await;
+            drop(judged);
+            ended
+        });
         tasks.spawn("chatserver sealed", sealed.run(shutdown.clone()));
         tasks.spawn("chatserver journal", keeper.run(shutdown.clone()));
-        tasks.spawn("chatserver gauges", online.run(site, shutdown.clone()));
+        tasks.spawn("chatserver gauges", online.run(site, desk, shutdown.clone()));
+        tasks.spawn("chatserver flow", Arc::clone(&flow).run(shutdown.clone()));
+        tasks.spawn("chatserver keep", flow.own(shutdown.clone()));
         tasks.spawn("chatserver words", lists.run(shutdown.clone()));
         tasks.spawn("chatserver upkeep", upkeep.run(shutdown.clone()));
         let api = server.serve(listener, http::Plain, router, shutdown.clone());
@@ -195,5 +233,6 @@ fn shard_limits(config: &Config) -> Limits {
         rooms_max: bound(config.rooms_max),
         senders_max: bound(config.senders_max),
         asked_max: bound(config.asked_max),
+        nodes_min: config.nodes_min,
     }
 }

@@ -65,7 +65,28 @@ impl World {
         Self::start_in(folder, Clock::system(), limits).await
     }
 
+    /// Starts one that is configured so.
+    pub(crate) async fn start_as(config: Config) -> Self {
+        let mut world = Self::prepare(TempDir::new().unwrap(), Clock::system(), Limits::default());
+        world.base = format!("http://{}", world.serve(config).await);
+        world
+    }
+
+    /// What one that is configured so says instead of starting.
+    pub(crate) async fn refuse(config: Config) -> String {
+        let world = Self::prepare(TempDir::new().unwrap(), Clock::system(), Limits::default());
+        let config = Config { listen: "127.0.0.1:0".parse().unwrap(), ..config };
+        format!("{:#}", Service::bind(config, world.parts()).await.unwrap_err())
+    }
+
     async fn start_in(folder: TempDir, clock: Clock, limits: Limits) -> Self {
+        let mut world = Self::prepare(folder, clock, limits);
+        world.base = format!("http://{}", world.serve(Config::default()).await);
+        world
+    }
+
+    /// Everything around a chatserver.
+    fn prepare(folder: TempDir, clock: Clock, limits: Limits) -> Self {
         let certs = DevCerts::load_or_create(&folder.path().join("certs"), &[]).unwrap();
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured(certs.client().unwrap().config())
@@ -74,7 +95,7 @@ impl World {
         let store_is_away = Arc::<AtomicBool>::default();
         let store = RedbStore::open(&folder.path().join("rooms.redb")).unwrap();
         let store = FaultyStore { store, is_away: Arc::clone(&store_is_away) };
-        let mut world = Self {
+        Self {
             store: Arc::new(store),
             bus: MemoryBus::new(clock.clone(), limits),
             folder,
@@ -86,9 +107,7 @@ impl World {
             base: String::new(),
             shutdown: CancellationToken::new(),
             tasks: Tasks::default(),
-        };
-        world.base = format!("http://{}", world.serve(Config::default()).await);
-        world
+        }
     }
 
     /// Starts a chatserver on the same room store and buses; gives its address.
@@ -101,14 +120,21 @@ impl World {
     }
 
     /// Ends this one and starts another on the same room store and an empty bus.
-    pub(crate) async fn restart(mut self) -> Self {
+    pub(crate) async fn restart(self) -> Self {
+        self.restart_as(Config::default()).await
+    }
+
+    /// The same, with the other one configured so.
+    pub(crate) async fn restart_as(mut self, config: Config) -> Self {
         self.shutdown.cancel();
         while let Some(ended) = self.tasks.next().await {
             ended.unwrap();
         }
         // Another can open the file once this one is closed.
         drop(self.store);
-        Self::start_in(self.folder, self.clock, Limits::default()).await
+        let mut world = Self::prepare(self.folder, self.clock, Limits::default());
+        world.base = format!("http://{}", world.serve(config).await);
+        world
     }
 
     fn parts(&self) -> Parts {
@@ -167,9 +193,14 @@ impl World {
     /// Publishes one record of a link with these comments of `viewer`.
     pub(crate) async fn say(&self, viewer: &str, comments: &[(u64, &str)]) {
         let entries = comments.iter().map(|&(cid, text)| entry(viewer, cid, text)).collect();
+        self.uplink(viewer, UplinkBatch { node: LINK, entries }).await;
+    }
+
+    /// Publishes one record of a link with acts of `viewer`.
+    pub(crate) async fn uplink(&self, viewer: &str, batch: UplinkBatch) {
         let uplink = topic::uplink(UNIT);
         let partition = uplink.partition_of_viewer(&room(), &viewer_id(viewer));
-        let value = UplinkBatch { node: LINK, entries }.encode();
+        let value = batch.encode();
         self.publish(Publish { topic: uplink, partition, term: None, key: None, value }).await;
     }
 
@@ -317,6 +348,7 @@ pub(crate) fn entry(viewer: &str, cid: u64, text: &str) -> UplinkEntry {
         role: Role::Viewer,
         may_send: true,
         at: proto::time::Wall(1_800_000_000_000),
+        origin: None,
         act: Act::Comment {
             cid: Cid(cid),
             text: text.to_owned(),
