@@ -18,8 +18,8 @@ use super::{Answerer, Moment, Refusal};
 /// Bytes of a question with the longest ticket.
 const QUESTION_BYTES_MAX: usize = TICKET_BYTES_MAX + 512;
 
-/// Bytes of usual offers: three tokens.
-const OFFERS_BYTES: usize = 704;
+/// Bytes of usual offers, three tokens, and of a viewer's part of the addresses.
+const OFFERS_BYTES: usize = 832;
 
 impl Answerer {
     /// Bytes of a batch's body.

@@ -97,9 +97,6 @@ impl Short {
             loop {
                 let then = if shutdown.is_cancelled() { Then::Close } else { Then::Stay };
                 let turn = self.speech.turn(then);
-                // Others' turn: answers that are ready together go out together, and who is woken by
-                // the first, a proxy above all, is still awake for the others.
-                tokio::task::yield_now().await;
                 self.flush(io).await?;
                 let bytes = match turn {
                     Turn::Answered if then == Then::Close => return Ok(Left::Ended(End::Peer)),
@@ -123,8 +120,11 @@ impl Short {
         }
     }
 
+    /// Sends the output, after others had their turn: answers that are ready together go out
+    /// together, and who is woken by the first, a proxy above all, is still awake for the others.
     async fn flush<I: AsyncWrite + Unpin>(&mut self, io: &mut I) -> io::Result<()> {
         if !self.speech.output.is_empty() {
+            tokio::task::yield_now().await;
             io.write_all(&self.speech.output).await?;
             // TLS may hold some of it.
             io.flush().await?;
