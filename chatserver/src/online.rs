@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bus::{At, Tail, Tailed, topic};
+use chatserver_core::shard::Input;
 use parking_lot::Mutex;
 use proto::envelope::{LinkGauges, RoomGauge};
 use proto::id::{AppId, NodeId, RoomId};
@@ -12,6 +13,7 @@ use proto::time::Mono;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+use crate::desk::Desk;
 use crate::site::Site;
 
 /// How long a link's count holds; it comes every second.
@@ -46,11 +48,12 @@ impl Online {
     pub(crate) async fn run(
         self: Arc<Self>,
         site: Arc<Site>,
+        desk: Arc<Desk>,
         shutdown: CancellationToken,
     ) -> anyhow::Result<()> {
         tokio::select! {
             () = shutdown.cancelled() => Ok(()),
-            () = self.follow(&site) => Ok(()),
+            () = self.follow(&site, &desk) => Ok(()),
         }
     }
 
@@ -70,7 +73,7 @@ impl Online {
         self.gauges.lock().retain(|_, it| now.since(it.1) <= LIFE);
     }
 
-    async fn follow(&self, site: &Site) {
+    async fn follow(&self, site: &Site, desk: &Desk) {
         let gauges = topic::gauges();
         let mut tail = loop {
             let all = Tail::all(&gauges);
@@ -85,7 +88,10 @@ impl Online {
                 Ok(Tailed::Records(records)) => {
                     for record in &records {
                         match LinkGauges::decode(&record.value) {
-                            Ok(it) => self.renew(it, site.clock.mono()),
+                            Ok(it) => {
+                                desk.learn(offered(&it));
+                                self.renew(it, site.clock.mono());
+                            }
                             Err(_) => site.counts.damaged.inc(),
                         }
                     }
@@ -107,6 +113,16 @@ impl Online {
             }
         }
     }
+}
+
+/// What a link says that rooms were offered.
+fn offered(link: &LinkGauges) -> impl Iterator<Item = Input> {
+    link.rooms.iter().filter(|it| it.offered > 0).map(|it| Input::Offered {
+        link: link.node,
+        app: it.app,
+        room: it.room.clone(),
+        per_s: it.offered,
+    })
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub use memory::MemoryQuota;
 /// A wish to take from one key's bucket.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Ask {
-    /// Whose bucket, such as `flow:{room}`.
+    /// Whose bucket, such as `low_gift:{app}:{room}`.
     pub key: Arc<str>,
     /// How much.
     pub wanted: u32,
@@ -49,7 +49,7 @@ pub const WINDOW: Duration = Duration::from_secs(1);
 /// What a node says of one key.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Use {
-    /// Which key, such as `entry:{room}`.
+    /// Which key, such as `entry:{room}` or `flow:{app}:{room}`.
     pub key: Arc<str>,
     /// How many want to pass a second, lately.
     pub wanted_per_s: u32,

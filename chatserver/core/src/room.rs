@@ -152,18 +152,19 @@ impl Room {
         now: Now,
     ) -> Heard {
         let text = hash(comment.text);
-        if let Some(said) = self.senders.get_mut(viewer).and_then(|it| it.verdicts.find(asker, text)) {
-            let before = std::mem::replace(&mut said.asker, asker);
-            return Heard::Again { before, said: said.verdict };
-        }
-        let sender = self.senders.get(viewer);
-        let history = History {
+        let mut history = History {
             standing: self.people.standing(viewer),
             banned_until: self.people.banned_until(viewer),
             muted_until: self.people.muted_until(viewer),
-            rate: sender.map(|it| it.rate).unwrap_or_default(),
-            last: sender.and_then(|it| it.last),
+            ..History::default()
         };
+        if let Some(sender) = self.senders.get_mut(viewer) {
+            if let Some(said) = sender.verdicts.find(asker, text) {
+                let before = std::mem::replace(&mut said.asker, asker);
+                return Heard::Again { before, said: said.verdict };
+            }
+            (history.rate, history.last) = (sender.rate, sender.last);
+        }
         let rules = self.fact.as_ref().map(|it| Rules { open: it.open, settings: &it.settings });
         let nodes = ear.nodes;
         let judged = judge::judge(comment, &history, rules, now)

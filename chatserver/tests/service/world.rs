@@ -48,6 +48,7 @@ pub(crate) struct World {
     pub(crate) health: Health,
     pub(crate) meter: Meter,
     pub(crate) store_is_away: Arc<AtomicBool>,
+    quota: Arc<MemoryQuota>,
     store: Arc<dyn RoomStore>,
     client: reqwest::Client,
     base: String,
@@ -103,6 +104,7 @@ impl World {
             health: Health::default(),
             meter: Meter::new(),
             store_is_away,
+            quota: Arc::new(MemoryQuota::new(1000)),
             client,
             base: String::new(),
             shutdown: CancellationToken::new(),
@@ -153,7 +155,7 @@ impl World {
             global_bus: Arc::clone(&bus),
             unit_bus: bus,
             room_store: Arc::clone(&self.store),
-            quota: Arc::new(MemoryQuota::new(1000)),
+            quota: Arc::<MemoryQuota>::clone(&self.quota),
         }
     }
 
