@@ -5,6 +5,7 @@
 //! compare ratios, not machines.
 #![deny(missing_docs)]
 
+mod admit;
 mod aside;
 mod broadcaster;
 mod cpu;
@@ -26,6 +27,7 @@ pub use line::Line;
 /// The names that [`run`] takes.
 pub const NAMES: &[&str] = &[
     "token",
+    "admit",
     "segment",
     "wire",
     "gslb",
@@ -49,6 +51,7 @@ pub struct Unknown(String);
 pub async fn run(name: &str) -> anyhow::Result<Vec<Line>> {
     match name {
         "token" => token::run(),
+        "admit" => admit::run(),
         "segment" => segment::run(),
         "wire" => wire::run(),
         gslb::CALLERS => Box::pin(gslb::call()).await.map(|()| Vec::new()),

@@ -1,6 +1,7 @@
 //! The queue of leaves.
 
 use std::hint::black_box;
+use std::sync::Arc;
 
 use link_core::bucket::Rate;
 use link_core::departures::{Departure, Departures};
@@ -40,13 +41,13 @@ pub(super) fn run() -> anyhow::Result<Line> {
 
 fn leave(session: u64) -> anyhow::Result<Departure> {
     Ok(Departure {
-        member: Member {
+        member: Arc::new(Member {
             session: SessionId(session),
             app: AppId(1),
             viewer: ViewerId::parse(&format!("viewer-{session}"))?,
             role: Role::Viewer,
             may_send: true,
-        },
+        }),
         room: RoomId::parse("storm")?,
     })
 }
