@@ -124,9 +124,9 @@ impl Flow {
         let facts = self.desk.tick();
         let records: Vec<_> = {
             let owned = self.owned.lock();
-            let is_ours = |fact: &&Fact| match fact {
-                Fact::Keep { room, .. } => owned.contains(&gauges.partition_of_room(room)),
-                _ => false,
+            let is_ours = |fact: &&Fact| {
+                let Fact::Keep { room, .. } = fact else { return false };
+                owned.contains(&gauges.partition_of_room(room))
             };
             facts.iter().filter(is_ours).map(mail::fact).collect()
         };
