@@ -29,6 +29,9 @@ pub(crate) struct Counts {
     pub(crate) open_entries: IntGauge,
     pub(crate) republished: IntCounter,
     pub(crate) closed: IntCounter,
+    pub(crate) flow_nodes: IntGauge,
+    pub(crate) rooms_sampled: IntGauge,
+    pub(crate) keeps: IntCounter,
     pub(crate) devices_closed: IntCounter,
     pub(crate) devices_failed: IntCounter,
 }
@@ -82,6 +85,9 @@ impl Counts {
             open_entries: meter.gauge(list::CHATSERVER_JOURNAL_OPEN_ENTRIES, &[]),
             republished: meter.counter(list::CHATSERVER_JOURNAL_REPUBLISHED_TOTAL, &[]),
             closed: meter.counter(list::CHATSERVER_JOURNAL_CLOSED_TOTAL, &[]),
+            flow_nodes: meter.gauge(list::CHATSERVER_FLOW_NODES, &[]),
+            rooms_sampled: meter.gauge(list::CHATSERVER_ROOMS_SAMPLED, &[]),
+            keeps: meter.counter(list::CHATSERVER_KEEPS_TOLD_TOTAL, &[]),
             devices_closed: meter.counter(list::CHATSERVER_DEVICES_CLOSED_TOTAL, &[]),
             devices_failed: meter.counter(list::CHATSERVER_DEVICES_FAILED_TOTAL, &[]),
             meter,
@@ -105,6 +111,11 @@ impl Counts {
     /// Counts a request for a gift or a notice.
     pub(crate) fn gift(&self, lane: Lane, outcome: Gift) {
         self.meter.counter(list::CHATSERVER_GIFTS_TOTAL, &[lane.name(), outcome.name()]).inc();
+    }
+
+    /// Counts a turn of telling the other chatservers and hearing from them.
+    pub(crate) fn flow_turn(&self, outcome: &str) {
+        self.meter.counter(list::CHATSERVER_FLOW_TURNS_TOTAL, &[outcome]).inc();
     }
 
     /// Counts an answered request of the business API.

@@ -34,6 +34,12 @@ pub enum BadSetting {
         /// Together.
         sum: u32,
     },
+    /// A protected lane is promised something, and less than one item a second.
+    #[error("{lane} is guaranteed less than one item a second: give it none, or more")]
+    Thin {
+        /// Which lane.
+        lane: &'static str,
+    },
     /// Too many hosts, or one that is none.
     #[error(
         "link_hosts takes {LINK_HOSTS_MAX} names of hosts in lower case, without scheme or path"
@@ -47,7 +53,7 @@ impl BadSetting {
     pub const fn field(&self) -> &'static str {
         match self {
             Self::OutOfRange { field, .. } | Self::Mask { field } => field,
-            Self::Lanes { .. } => "lanes",
+            Self::Lanes { .. } | Self::Thin { .. } => "lanes",
             Self::Hosts => "link_hosts",
         }
     }
@@ -84,6 +90,12 @@ pub fn check(settings: &RoomSettings) -> Result<(), BadSetting> {
         let sum = [notice, high_gift, low_gift, comment].map(u32::from).iter().sum();
         if sum > 100 {
             return Err(BadSetting::Lanes { sum });
+        }
+        // What is acknowledged is promised within seconds, at one a second and more.
+        let protected = [("notice", notice), ("high_gift", high_gift), ("low_gift", low_gift)];
+        let is_thin = |percent: u8| percent > 0 && settings.items_per_s * u32::from(percent) < 100;
+        if let Some((lane, _)) = protected.into_iter().find(|it| is_thin(it.1)) {
+            return Err(BadSetting::Thin { lane });
         }
     }
     let hosts = &settings.link_hosts;
@@ -128,6 +140,8 @@ mod tests {
         check_field(|it| it.lite_comments_per_s = Some(2001), Some("lite_comments_per_s"));
         check_field(|it| it.lanes = lanes(40), None);
         check_field(|it| it.lanes = lanes(41), Some("lanes"));
+        check_field(|it| (it.lanes, it.items_per_s) = (lanes(40), 10), None);
+        check_field(|it| (it.lanes, it.items_per_s) = (lanes(40), 9), Some("lanes"));
         check_field(|it| it.links = Action::Mask, Some("links"));
         check_field(|it| it.link_hosts = vec!["a.example".to_owned()], None);
         check_field(|it| it.link_hosts = vec!["http://a.example".to_owned()], Some("link_hosts"));

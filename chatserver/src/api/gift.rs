@@ -180,6 +180,9 @@ impl Api {
             Lane::LowGift => lanes.low_gift,
             Lane::Comment => 0,
         };
+        if percent == 0 {
+            return Err(No::Field { field: "lane", why: "the room shows nothing of it".to_owned() });
+        }
         let share = u64::from(settings.items_per_s) * u64::from(percent) / 100;
         let rate_per_s = u32::try_from(share).unwrap_or(u32::MAX).max(1);
         let burst = rate_per_s.saturating_mul(self.site.config.lane_burst_s);
