@@ -61,12 +61,12 @@ pub struct Config {
     /// How far ahead a lane takes gifts and notices, in seconds of its guaranteed share. What
     /// cannot be shown within it is refused before it is acknowledged.
     pub lane_burst_s: u32,
-    /// How business servers are called.
-    pub outward: OutwardConfig,
     /// Who is asked about comments, for each app that wants it.
     pub review: Vec<ReviewConfig>,
     /// Where apps hear what happens in their rooms.
     pub webhook: Vec<WebhookConfig>,
+    /// How business servers are called.
+    pub outward: OutwardConfig,
     /// Where comments are put down with their senders and verdicts.
     pub evidence: EvidenceConfig,
 }
@@ -91,9 +91,9 @@ impl Default for Config {
             high_gift_percent: 30,
             low_gift_percent: 20,
             lane_burst_s: 30,
-            outward: OutwardConfig::default(),
             review: Vec::new(),
             webhook: Vec::new(),
+            outward: OutwardConfig::default(),
             evidence: EvidenceConfig::default(),
         }
     }

@@ -27,7 +27,7 @@ use kit::health::{Health, Part};
 use kit::meter::{Meter, list};
 use prometheus::{IntCounter, IntGauge};
 use proto::envelope::{Act, Reply, RoomEntry, RoomEvent};
-use proto::id::AppId;
+use proto::id::{AppId, NodeId};
 use proto::item::Body;
 use proto::time::Wall;
 use tokio::sync::{mpsc, oneshot};
@@ -38,7 +38,7 @@ use self::writer::{Removed, Writer};
 use crate::desk::{Told, gauge};
 
 pub use self::config::{EvidenceConfig, Retention};
-pub(crate) use self::erase::Eraser;
+pub(crate) use self::erase::{Eraser, Untaken};
 pub(crate) use self::export::Export;
 
 /// Turns that wait for the disk.
@@ -108,12 +108,13 @@ pub(crate) struct Parts {
     pub(crate) export: Option<Arc<Export>>,
 }
 
-/// Opens the ledger, if there is to be one.
+/// Opens the ledger of this node, if there is to be one.
 ///
 /// # Errors
 /// When its folder cannot be used.
 pub(crate) fn open(
     config: &EvidenceConfig,
+    node: NodeId,
     clock: &Clock,
     meter: &Meter,
     health: &Health,
@@ -130,8 +131,9 @@ pub(crate) fn open(
     if !config.enabled {
         return Ok(Parts { witness: Arc::new(witness), scribe: None, eraser: None, export: None });
     }
-    let unusable = || format!("evidence.folder, {}, cannot be used", config.folder.display());
-    let folder = Arc::new(Folder::open(&config.folder).with_context(unusable)?);
+    let root = config.folder.join(node.to_string());
+    let unusable = || format!("evidence.folder, {}, cannot be used", root.display());
+    let folder = Arc::new(Folder::open(&root).with_context(unusable)?);
     let (sender, jobs) = mpsc::channel(TURNS_MAX);
     witness.jobs = Some(sender);
     let witness = Arc::new(witness);
@@ -257,7 +259,8 @@ impl Scribe {
         loop {
             let is_over = tokio::select! {
                 biased;
-                _ = self.jobs.recv_many(&mut jobs, TURNS_MAX) => false,
+                // None: nobody is left who could say anything.
+                count = self.jobs.recv_many(&mut jobs, TURNS_MAX) => count == 0,
                 () = self.clock.sleep_until(sync_at) => false,
                 () = settled.cancelled() => true,
             };

@@ -56,7 +56,7 @@ pub(crate) fn open(
     let (events, posts) =
         webhook::connect(&config.webhook, outward.as_ref(), (clock, meter), seed)?;
     let evidence::Parts { witness, scribe, eraser, export } =
-        evidence::open(&config.evidence, clock, meter, health)?;
+        evidence::open(&config.evidence, config.node, clock, meter, health)?;
     let ledger = Ledger { export, eraser };
     let hands = Hands { reviewer, scribe, posts, ledger: ledger.clone() };
     Ok((Outside { asking, witness, events }, ledger, hands))

@@ -20,6 +20,8 @@ use serde_json::json;
 use super::Api;
 use super::caller::{Asked, Caller, Names};
 use super::no::No;
+use crate::evidence::Untaken;
+use crate::store::StoreError;
 use crate::store::rows::Record;
 
 #[derive(Debug, Deserialize)]
@@ -84,9 +86,11 @@ pub(crate) async fn erase(
     let record = Record::new(api.site.clock.wall(), "evidence_erasure");
     let record = Record { on: Some(name), ..record };
     api.site.rows.write_record(record.write(app, None)?).await?;
-    let erasure = eraser.erase(app, account).await.map_err(|error| {
-        tracing::warn!(%error, "an erasure was not taken");
-        No::TooMany
+    let erasure = eraser.erase(app, account).await.map_err(|error| match error {
+        Untaken::Full => No::TooMany,
+        Untaken::Disk(error) => {
+            StoreError::Away { why: format!("the evidence ledger: {error}") }.into()
+        }
     })?;
     let erased = Erased { account: erasure.account, until_ms: erasure.until.0 };
     Ok((StatusCode::ACCEPTED, Json(erased)).into_response())

@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 pub struct EvidenceConfig {
     /// Whether comments are put down, with who sent them and from where.
     pub enabled: bool,
-    /// Folder of the files, for its owner alone; each chatserver of a machine has its own. A row of
-    /// 300 bytes takes about 60 of them.
+    /// Folder of the files, for its owner alone; a chatserver has one in it by its node's number.
     pub folder: PathBuf,
     /// Days that an app's records are kept, unless `retention` says otherwise.
     pub retention_days: u32,
     /// Apps whose records are kept for another time.
     pub retention: Vec<Retention>,
-    /// Bytes of all files. Beyond it the oldest is removed before its time, and counted: watch
+    /// Bytes of all files. A comment takes 60 to 100, compressed: the default has place for some
+    /// 200 million. Beyond it the oldest file is removed before its time, and counted: watch
     /// `chatserver_evidence_files_removed_total{why="full"}`.
     pub bytes_max: u64,
     /// Bytes of one file; it is closed a day after it was opened in any case. An export holds one

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use chatserver_core::ledger::{Erasure, Filter, Record, What};
+use chatserver_core::ledger::{Erasure, Filter, Members, Record, What};
 use proto::id::AppId;
 use proto::time::Wall;
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::files::{File, Folder};
-use super::{Eraser, Witness};
+use super::{Eraser, Witness, number};
 
 /// Exports at a time: each holds a file in memory, and reads the disk that is written to.
 const EXPORTS_MAX: usize = 1;
@@ -120,12 +120,8 @@ impl Giver {
         };
         for file in files.into_iter().filter(is_within) {
             match file.read() {
-                Ok((records, damaged)) => {
-                    self.end.end.damaged_bytes += damaged;
-                    if records.iter().any(|it| self.put_record(it).is_err()) {
-                        return;
-                    }
-                }
+                Ok(whole) if self.put_file(&whole).is_err() => return,
+                Ok(_) => {}
                 Err(error) => {
                     tracing::warn!(%error, "evidence cannot be read");
                     self.end.end.files_missing += 1;
@@ -136,6 +132,16 @@ impl Giver {
         self.part.extend(end);
         self.part.push(b'\n');
         self.send().ok();
+    }
+
+    fn put_file(&mut self, whole: &[u8]) -> Result<(), Gone> {
+        for member in Members::new(whole) {
+            match member {
+                Ok(records) => records.iter().try_for_each(|it| self.put_record(it))?,
+                Err(damage) => self.end.end.damaged_bytes += number(damage.bytes),
+            }
+        }
+        Ok(())
     }
 
     fn put_record(&mut self, record: &Record) -> Result<(), Gone> {

@@ -9,12 +9,14 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use chatserver_core::ledger::{Damage, Erasure, Members, Record, pack};
+use chatserver_core::ledger::{Damage, Erasure, Members, pack};
 use kit::private;
 use parking_lot::Mutex;
 use proto::id::AppId;
 use proto::time::Wall;
 use sha2::{Digest, Sha256};
+
+use super::number;
 
 /// A file is closed when it is as old: no record in it is later than that behind its name.
 pub(super) const FILE_LIFE: Duration = Duration::from_hours(24);
@@ -108,7 +110,7 @@ impl Folder {
     /// Rewrites a closed file without the records that erasures take.
     pub(super) fn erase(&self, file: &File, erasures: &[Erasure]) -> io::Result<Erased> {
         let _turn = self.turn.lock();
-        let whole = match fs::read(&file.path) {
+        let whole = match file.read() {
             Ok(whole) => whole,
             // Its time was over.
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Erased::default()),
@@ -121,10 +123,10 @@ impl Folder {
                 Ok(mut records) => {
                     let count = records.len();
                     records.retain(|it| !erasures.iter().any(|erasure| erasure.takes(it)));
-                    erased.records += u64::try_from(count - records.len()).unwrap_or(u64::MAX);
+                    erased.records += number(count - records.len());
                     kept.extend(pack(&records));
                 }
-                Err(Damage { bytes }) => erased.damaged += u64::try_from(bytes).unwrap_or(u64::MAX),
+                Err(Damage { bytes }) => erased.damaged += number(bytes),
             }
         }
         if erased.records > 0 {
@@ -171,17 +173,9 @@ impl Folder {
 }
 
 impl File {
-    /// Records of this file, as they can be read, and the bytes that hold none.
-    pub(super) fn read(&self) -> io::Result<(Vec<Record>, u64)> {
-        let whole = fs::read(&self.path)?;
-        let (mut records, mut damaged) = (Vec::new(), 0);
-        for member in Members::new(&whole) {
-            match member {
-                Ok(more) => records.extend(more),
-                Err(Damage { bytes }) => damaged += u64::try_from(bytes).unwrap_or(u64::MAX),
-            }
-        }
-        Ok((records, damaged))
+    /// The whole file.
+    pub(super) fn read(&self) -> io::Result<Vec<u8>> {
+        fs::read(&self.path)
     }
 
     /// No record in it is later.

@@ -3,8 +3,8 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 
-use chatserver_core::ledger::Erasure;
-use proto::id::{Cid, NodeId, SessionId, ViewerId};
+use chatserver_core::ledger::{Erasure, Members};
+use proto::id::{Cid, SessionId, ViewerId};
 use proto::item::Role;
 use tempfile::TempDir;
 
@@ -38,9 +38,12 @@ impl World {
     fn read(&self) -> (Vec<String>, u64) {
         let (mut texts, mut damaged) = (Vec::new(), 0);
         for file in self.folder.list().unwrap() {
-            let (records, more) = file.read().unwrap();
-            texts.extend(records.iter().filter_map(text));
-            damaged += more;
+            for member in Members::new(&file.read().unwrap()) {
+                match member {
+                    Ok(records) => texts.extend(records.iter().filter_map(text)),
+                    Err(damage) => damaged += number(damage.bytes),
+                }
+            }
         }
         (texts, damaged)
     }

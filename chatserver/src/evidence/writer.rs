@@ -11,6 +11,7 @@ use proto::time::Wall;
 
 use super::config::EvidenceConfig;
 use super::files::{File, Folder};
+use super::number;
 
 /// The one hand that writes.
 #[derive(Debug)]
@@ -78,7 +79,7 @@ impl Writer {
         };
         // A file that took a part of it is left as it is; its readers pass over the torn end.
         open.file.write_all(member)?;
-        open.name.bytes += u64::try_from(member.len()).unwrap_or(u64::MAX);
+        open.name.bytes += number(member.len());
         open.is_synced = false;
         self.open.insert(app, open);
         Ok(())
