@@ -24,7 +24,7 @@ use zeroize::Zeroizing;
 
 pub use fault::Fault;
 use inward::{Inward, SCRATCH_BYTES};
-use records::Records;
+use records::{Outbound, Records};
 pub(crate) use shake::shake;
 
 use crate::server::ServerStream;
@@ -33,7 +33,7 @@ thread_local! {
     /// Where records are read and opened.
     static INWARD: RefCell<Vec<u8>> = RefCell::new(vec![0; SCRATCH_BYTES]);
     /// Where records are sealed; it grows to one record and what goes before it.
-    static OUTWARD: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static OUTWARD: RefCell<Outbound> = RefCell::default();
 }
 
 /// What came of a handshake.

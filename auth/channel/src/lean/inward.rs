@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::keys::HEADER_BYTES;
-use super::records::{Opened, RECORD_BYTES_MAX, record_bytes, text_bytes_max};
+use super::records::{Opened, Outbound, RECORD_BYTES_MAX, record_bytes, text_bytes_max};
 use super::{Fault, Inner, Lean};
 
 /// Bytes that are read at once: room for a record of which a part is missing, and one behind it.
@@ -160,10 +160,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         self.inward = Inward::Failed(fault);
         self.is_shut = true;
         let Some(alert) = fault.alert() else { return };
+        let mut sealed = Outbound::default();
+        if self.records.seal_alert(alert, &mut sealed).is_err() {
+            return;
+        }
         let unsent = &mut self.rest.get_or_insert_default().unsent;
-        let is_sealed = self.records.seal_alert(alert, unsent).is_ok();
+        unsent.extend_from_slice(sealed.filled());
         // What is blocked may be waited for: then it goes out with that.
-        if is_sealed && !self.is_blocked {
+        if !self.is_blocked {
             let mut cx = Context::from_waker(Waker::noop());
             let sent = Pin::new(&mut self.stream).poll_write(&mut cx, unsent);
             if let Poll::Ready(Ok(sent)) = sent {

@@ -103,15 +103,18 @@ impl Keys {
         self.seq
     }
 
-    /// Seals what is in `record` behind its header, and adds the tag.
+    /// Seals `text` and the type of its record behind it: into `sealed`, which is as long, and
+    /// `end`, which takes the type and the tag.
     pub(super) fn seal(
         &mut self,
         cipher: Cipher,
         header: [u8; HEADER_BYTES],
-        text: &mut [u8],
-    ) -> Result<impl AsRef<[u8]> + use<>, Fault> {
+        (text, kind): (&[u8], u8),
+        (sealed, end): (&mut [u8], &mut [u8]),
+    ) -> Result<(), Fault> {
         let (key, nonce) = self.next(cipher).ok_or(Fault::Sealing)?;
-        key.seal_in_place_separate_tag(nonce, Aad::from(header), text).map_err(|_| Fault::Sealing)
+        key.seal_out_of_place_scatter(nonce, Aad::from(header), text, sealed, &[kind], end)
+            .map_err(|_| Fault::Sealing)
     }
 
     /// Opens a sealed text with its tag, in its place.

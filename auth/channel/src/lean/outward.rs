@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::records::Outbound;
 use super::{Inner, Lean};
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lean<S> {
@@ -51,7 +52,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lean<S> {
         let inner = &mut *self.0;
         if !inner.is_shut {
             inner.is_shut = true;
-            inner.records.seal_goodbye(&mut inner.rest.get_or_insert_default().unsent)?;
+            let mut goodbye = Outbound::default();
+            inner.records.seal_goodbye(&mut goodbye)?;
+            let rest = inner.rest.get_or_insert_default();
+            rest.unsent.extend_from_slice(goodbye.filled());
         }
         ready!(inner.poll_unsent(cx))?;
         Pin::new(&mut inner.stream).poll_shutdown(cx)
@@ -72,20 +76,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
     fn write(
         &mut self,
         cx: &mut Context<'_>,
-        scratch: &mut Vec<u8>,
+        scratch: &mut Outbound,
         slices: &[IoSlice<'_>],
     ) -> io::Result<usize> {
         scratch.clear();
         if let Some(rest) = &mut self.rest {
-            scratch.append(&mut std::mem::take(&mut rest.unsent));
+            scratch.add(&std::mem::take(&mut rest.unsent));
         }
         let taken = self.records.seal(slices, scratch).inspect_err(|it| self.fail(*it))?;
-        let sent = match Pin::new(&mut self.stream).poll_write(cx, scratch) {
+        let sealed = scratch.filled();
+        let sent = match Pin::new(&mut self.stream).poll_write(cx, sealed) {
             Poll::Ready(sent) => sent.inspect_err(|_| self.is_shut = true)?,
             Poll::Pending => 0,
         };
-        if sent < scratch.len() {
-            self.rest.get_or_insert_default().unsent = scratch[sent..].to_vec();
+        if sent < sealed.len() {
+            self.rest.get_or_insert_default().unsent = sealed[sent..].to_vec();
             self.is_blocked = true;
         }
         self.tidy();

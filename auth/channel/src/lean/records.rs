@@ -4,6 +4,7 @@
 //! Anything else ends the connection. A change of keys must be one whole message alone in its
 //! record, as every client sends it; the standard would let it be cut in two.
 
+use std::borrow::Cow;
 use std::io::IoSlice;
 
 use super::Fault;
@@ -131,7 +132,7 @@ impl Records {
     pub(super) fn seal(
         &mut self,
         slices: &[IoSlice<'_>],
-        out: &mut Vec<u8>,
+        out: &mut Outbound,
     ) -> Result<usize, Fault> {
         if self.owes_update || self.ours.seq() + 1 >= self.cipher.records_max() {
             let [a, b, c, d] = KEY_UPDATE;
@@ -147,7 +148,7 @@ impl Records {
     ///
     /// # Errors
     /// As [`Records::seal`].
-    pub(super) fn seal_goodbye(&mut self, out: &mut Vec<u8>) -> Result<(), Fault> {
+    pub(super) fn seal_goodbye(&mut self, out: &mut Outbound) -> Result<(), Fault> {
         self.seal_one(ALERT, &[IoSlice::new(&[WARNING, CLOSE_NOTIFY])], out).map(drop)
     }
 
@@ -155,7 +156,7 @@ impl Records {
     ///
     /// # Errors
     /// As [`Records::seal`].
-    pub(super) fn seal_alert(&mut self, alert: u8, out: &mut Vec<u8>) -> Result<(), Fault> {
+    pub(super) fn seal_alert(&mut self, alert: u8, out: &mut Outbound) -> Result<(), Fault> {
         self.seal_one(ALERT, &[IoSlice::new(&[FATAL, alert])], out).map(drop)
     }
 
@@ -163,27 +164,64 @@ impl Records {
         &mut self,
         kind: u8,
         slices: &[IoSlice<'_>],
-        out: &mut Vec<u8>,
+        out: &mut Outbound,
     ) -> Result<usize, Fault> {
-        let bytes = slices.iter().map(|it| it.len()).sum::<usize>().min(TEXT_BYTES_MAX);
-        let [high, low] = u16::try_from(bytes + 1 + TAG_BYTES)
+        let text = text(slices);
+        let [high, low] = u16::try_from(text.len() + 1 + TAG_BYTES)
             .expect("a text has 2^14 bytes at most")
             .to_be_bytes();
         // The outer type and version of every record are these (RFC 8446, section 5.2).
         let header = [DATA, 3, 3, high, low];
-        let start = out.len() + HEADER_BYTES;
-        out.reserve(bytes + AROUND_BYTES);
-        out.extend_from_slice(&header);
-        let mut left = bytes;
-        for slice in slices {
-            let part = slice.len().min(left);
-            out.extend_from_slice(&slice[..part]);
-            left -= part;
+        out.add(&header);
+        let (sealed, end) = out.more(text.len() + 1 + TAG_BYTES).split_at_mut(text.len());
+        self.ours.seal(self.cipher, header, (&text, kind), (sealed, end))?;
+        Ok(text.len())
+    }
+}
+
+/// As much of `slices` as one record holds. One block, as a flush of one room is, is sealed from
+/// where it lies.
+fn text<'a>(slices: &'a [IoSlice<'_>]) -> Cow<'a, [u8]> {
+    if let [one] = slices {
+        return Cow::Borrowed(&one[..one.len().min(TEXT_BYTES_MAX)]);
+    }
+    let mut text = Vec::new();
+    for slice in slices {
+        let part = slice.len().min(TEXT_BYTES_MAX - text.len());
+        text.extend_from_slice(&slice[..part]);
+    }
+    Cow::Owned(text)
+}
+
+/// Where records are sealed. Its memory stays as it is between them: clearing it would take as long
+/// as the sealing.
+#[derive(Debug, Default)]
+pub(super) struct Outbound {
+    bytes: Vec<u8>,
+    filled: usize,
+}
+
+impl Outbound {
+    pub(super) const fn clear(&mut self) {
+        self.filled = 0;
+    }
+
+    pub(super) fn filled(&self) -> &[u8] {
+        &self.bytes[..self.filled]
+    }
+
+    pub(super) fn add(&mut self, bytes: &[u8]) {
+        self.more(bytes.len()).copy_from_slice(bytes);
+    }
+
+    /// So many bytes more, which are to be written to.
+    fn more(&mut self, bytes: usize) -> &mut [u8] {
+        let start = self.filled;
+        self.filled += bytes;
+        if self.bytes.len() < self.filled {
+            self.bytes.resize(self.filled, 0);
         }
-        out.push(kind);
-        let tag = self.ours.seal(self.cipher, header, &mut out[start..])?;
-        out.extend_from_slice(tag.as_ref());
-        Ok(bytes)
+        &mut self.bytes[start..self.filled]
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
 /// Longer than anything here takes; a test that meets it has failed.
@@ -84,6 +84,7 @@ pub(crate) struct Peer {
 struct Heard<P> {
     pipe: P,
     text: Vec<u8>,
+    is_over: bool,
 }
 
 impl Peer {
@@ -91,8 +92,8 @@ impl Peer {
         let mut process = spawn(&mut command);
         Self {
             input: process.stdin.take().unwrap(),
-            output: Heard { pipe: process.stdout.take().unwrap(), text: Vec::new() },
-            complaints: Heard { pipe: process.stderr.take().unwrap(), text: Vec::new() },
+            output: Heard::new(process.stdout.take().unwrap()),
+            complaints: Heard::new(process.stderr.take().unwrap()),
             _process: process,
         }
     }
@@ -130,12 +131,13 @@ impl Peer {
         let (output, complaints) = (&mut self.output, &mut self.complaints);
         let heard = tokio::time::timeout(DEADLINE, async {
             tokio::select! {
-                heard = output.pipe.read_buf(&mut output.text) => heard.unwrap(),
-                heard = complaints.pipe.read_buf(&mut complaints.text) => heard.unwrap(),
+                () = output.listen(), if !output.is_over => true,
+                () = complaints.listen(), if !complaints.is_over => true,
+                else => false,
             }
         })
         .await;
-        if heard.unwrap_or(0) == 0 {
+        if !heard.unwrap_or(false) {
             let (output, complaints) = (end_of(&output.text), end_of(&complaints.text));
             panic!("it did not say {}, but: {output}\n{complaints}", end_of(missing.as_bytes()));
         }
@@ -147,7 +149,17 @@ fn end_of(text: &[u8]) -> String {
     String::from_utf8_lossy(&text[text.len().saturating_sub(1000)..]).into_owned()
 }
 
-impl<P> Heard<P> {
+impl<P: AsyncRead + Unpin> Heard<P> {
+    const fn new(pipe: P) -> Self {
+        Self { pipe, text: Vec::new(), is_over: false }
+    }
+
+    /// Takes in what comes next.
+    async fn listen(&mut self) {
+        let heard = self.pipe.read_buf(&mut self.text).await.unwrap();
+        self.is_over = heard == 0;
+    }
+
     /// Takes all up to the end of `text`, if it has come.
     fn take(&mut self, text: &str) -> bool {
         while let Some(remark) = self.find(REMARK) {

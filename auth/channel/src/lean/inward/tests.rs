@@ -103,7 +103,7 @@ fn mirrored() -> (Records, Records) {
 }
 
 fn sealed(end: &mut Records, content: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
+    let mut out = Outbound::default();
     end.seal(&[IoSlice::new(content)], &mut out).unwrap();
-    out
+    out.filled().to_vec()
 }

@@ -264,11 +264,11 @@ fn said(server: &mut Records, client: &mut ClientConnection, bytes: usize) -> Ve
     let mut heard = Vec::new();
     let mut rest = &text[..];
     while !rest.is_empty() {
-        let mut out = Vec::new();
+        let mut out = Outbound::default();
         let halves = rest.split_at(rest.len() / 2);
         let taken =
             server.seal(&[IoSlice::new(halves.0), IoSlice::new(halves.1)], &mut out).unwrap();
-        read_all(&out, |it| client.read_tls(it));
+        read_all(out.filled(), |it| client.read_tls(it));
         let arrived = client.process_new_packets().unwrap().plaintext_bytes_to_read();
         let mut part = vec![0; arrived];
         client.reader().read_exact(&mut part).unwrap();
@@ -310,22 +310,24 @@ fn opened(end: &mut Records, bytes: &[u8]) -> Vec<Result<Opened, Fault>> {
 
 /// Records with data.
 fn sealed(end: &mut Records, content: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
+    let mut out = Outbound::default();
     end.seal(&[IoSlice::new(content)], &mut out).unwrap();
-    out
+    out.filled().to_vec()
 }
 
 fn sealed_one(end: &mut Records, kind: u8, content: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
+    let mut out = Outbound::default();
     end.seal_one(kind, &[IoSlice::new(content)], &mut out).unwrap();
-    out
+    out.filled().to_vec()
 }
 
 /// A record with just this text, its type and padding in it.
 fn sealed_text(end: &mut Records, text: &[u8]) -> Vec<u8> {
     let [high, low] = u16::try_from(text.len() + TAG_BYTES).unwrap().to_be_bytes();
     let header = [DATA, 3, 3, high, low];
-    let mut text = text.to_vec();
-    let tag = end.ours.seal(end.cipher, header, &mut text).unwrap();
-    [&header[..], &text, tag.as_ref()].concat()
+    let (kind, before) = text.split_last().unwrap();
+    let mut sealed = vec![0; text.len() + TAG_BYTES];
+    let places = sealed.split_at_mut(before.len());
+    end.ours.seal(end.cipher, header, (before, *kind), places).unwrap();
+    [&header[..], &sealed].concat()
 }
