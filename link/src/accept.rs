@@ -277,8 +277,8 @@ impl Entrance {
         let protection = socket.protection();
         let decoder = Decoder::new(listener.framing, EARLY_FRAME_BYTES_MAX);
         let line = Arc::clone(&presence.line);
-        let (node, io) = (Arc::clone(&self.node), Io::new(socket, decoder));
-        line.begin(Conversation::new(node, listener, io, protection, presence, behind));
+        let io = Io::new(socket, decoder);
+        line.begin(Conversation::new(listener, io, protection, presence, behind));
     }
 
     async fn handshake(
@@ -301,7 +301,7 @@ impl Entrance {
     ) -> anyhow::Result<Shaken> {
         let mut socket = match &listener.tls {
             Some(tls) if self.node.config.lean_tls => tls.accept_lean(stream).await?.into(),
-            Some(tls) => Socket::Tls(Box::new(tls.accept(stream).await?)),
+            Some(tls) => Socket::buffered(Box::new(tls.accept(stream).await?)),
             None => Socket::Plain(Box::new(stream)),
         };
         let behind = match listener.framing {

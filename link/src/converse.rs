@@ -24,6 +24,7 @@ use crate::io::Io;
 use crate::line::{Cause, Inbox, Mail};
 use crate::node::Node;
 use crate::pump::Scratch;
+use crate::rooms::Room;
 use crate::socket::Protection;
 use crate::wire::{Found, close_frame, pong_frame};
 
@@ -38,14 +39,11 @@ const PONG_BYTES_MAX: usize = 4 * 1024;
 
 /// A conversation on its way.
 pub(crate) struct Conversation {
-    node: Arc<Node>,
     listener: Arc<Listener>,
     io: Io,
     session: Session,
-    outbox: Outbox,
+    outbox: Outbox<Arc<Room>>,
     presence: Presence,
-    /// The secret of the TLS connection, until the login.
-    exporter: Option<Box<[u8; 32]>>,
     stage: Stage,
     /// To be said right after the answer to a join. Most of the time there is none.
     news: Option<Box<News>>,
@@ -96,35 +94,31 @@ struct Gone;
 impl Conversation {
     /// One that begins with the bytes that came behind the handshake.
     pub(crate) fn new(
-        node: Arc<Node>,
         listener: Arc<Listener>,
         io: Io,
         protection: Protection,
-        presence: Presence,
+        mut presence: Presence,
         behind: &[u8],
     ) -> Self {
         let limits = Arc::clone(&listener.limits);
+        let node = &presence.node;
         let now = node.clock.mono();
         let Protection { suite, exporter } = protection;
         let started = presence.since().unwrap_or(now);
-        let session = Session::new(presence.session(), limits, suite, started, now);
+        let session = Session::new(limits, suite, started, now);
         let session = session.held_to(node.door.sdks());
         let outbox = Outbox::new(listener.framing, node.config.outbox_bytes_max);
-        let mut conversation = Self {
-            session,
-            outbox,
-            presence,
-            node,
-            listener,
-            io,
-            exporter: exporter.map(Box::new),
-            stage: Stage::Free,
-            news: None,
-        };
+        presence.keep_exporter(exporter);
+        let mut conversation =
+            Self { session, outbox, presence, listener, io, stage: Stage::Free, news: None };
         let mut found = Vec::new();
         conversation.io.decoder.feed(behind, &mut found);
         conversation.hear(found.into_iter());
         conversation
+    }
+
+    fn node(&self) -> &Node {
+        &self.presence.node
     }
 
     pub(crate) fn has_logged_in(&self) -> bool {
@@ -173,7 +167,7 @@ impl Conversation {
     /// Writes until the socket takes no more, or nothing is left.
     fn write(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Result<(), Gone> {
         let unsent_bytes = self.io.unsent_bytes();
-        match self.io.poll_unsent(cx, &self.node) {
+        match self.io.poll_unsent(cx, &self.presence.node) {
             Poll::Ready(Ok(())) if self.stage.is_over() => return self.hang_up(cx),
             Poll::Ready(Ok(())) => self.stage = Stage::Free,
             Poll::Ready(Err(_)) => return Err(Gone),
@@ -193,7 +187,7 @@ impl Conversation {
             if scratch.blocks.is_empty() {
                 return Ok(());
             }
-            match self.io.poll_blocks(cx, &self.node, &mut scratch.blocks) {
+            match self.io.poll_blocks(cx, &self.presence.node, &mut scratch.blocks) {
                 Poll::Ready(Ok(())) if more => {}
                 Poll::Ready(Ok(())) => return Ok(()),
                 Poll::Ready(Err(_)) => return Err(Gone),
@@ -208,7 +202,7 @@ impl Conversation {
     /// From now on, or from when it last took some, the socket must take some within a time.
     fn wait_for_room(&mut self, has_moved: bool) {
         if matches!(self.stage, Stage::Free) || has_moved && !self.stage.is_over() {
-            let by = self.node.clock.mono() + ms(self.node.config.write_ms_max);
+            let by = self.node().clock.mono() + ms(self.node().config.write_ms_max);
             self.stage = Stage::Writing { by };
         }
     }
@@ -218,7 +212,7 @@ impl Conversation {
         if let Stage::Telling { .. } = self.stage {
             match self.io.poll_shutdown(cx) {
                 Poll::Ready(Ok(())) => {
-                    self.stage = Stage::Told { by: self.node.clock.mono() + FAREWELL_MAX };
+                    self.stage = Stage::Told { by: self.node().clock.mono() + FAREWELL_MAX };
                 }
                 Poll::Ready(Err(_)) => return Err(Gone),
                 Poll::Pending => {}
@@ -240,7 +234,7 @@ impl Conversation {
         match read {
             Poll::Ready(Ok(0)) => Err(Gone),
             Poll::Ready(Err(error)) => {
-                self.node.counts.unreadable(&error);
+                self.node().counts.unreadable(&error);
                 Err(Gone)
             }
             Poll::Ready(Ok(_)) => Ok(Poll::Ready(())),
@@ -253,7 +247,7 @@ impl Conversation {
         for found in found {
             let input = match found {
                 Found::Frame(frame) => {
-                    self.node.counts.frames.inc();
+                    self.node().counts.frames.inc();
                     Input::Frame(frame)
                 }
                 Found::Ping(content) => Input::Ping(content),
@@ -262,14 +256,14 @@ impl Conversation {
                 Found::TooLarge => Input::TooLarge,
                 Found::Garbage => Input::Garbage,
             };
-            self.session.handle(input, self.node.now());
+            self.session.handle(input, self.node().now());
             self.act();
         }
     }
 
     fn pong(&mut self, content: &[u8]) {
         if self.io.unsent_bytes() < PONG_BYTES_MAX {
-            self.io.send(pong_frame(content), &self.node);
+            self.io.send(pong_frame(content), &self.presence.node);
         }
     }
 
@@ -281,8 +275,9 @@ impl Conversation {
         if overflowed {
             return self.slow();
         }
-        if review && let Err(code) = self.presence.review() {
-            self.session.handle(Input::End(goodbye(code)), self.node.now());
+        let rooms = || self.outbox.rooms().map(|it| &it.id);
+        if review && let Err(code) = self.presence.review(rooms()) {
+            self.session.handle(Input::End(goodbye(code)), self.node().now());
         }
         for mail in mails {
             self.open(mail);
@@ -314,21 +309,22 @@ impl Conversation {
                 goodbye(CloseCode::Banned)
             }
         };
-        self.session.handle(Input::End(end), self.node.now());
+        self.session.handle(Input::End(end), self.node().now());
     }
 
     /// Moves what waits for the client to `blocks`; says whether there is more.
     fn collect(&mut self, blocks: &mut Vec<Bytes>) -> Result<bool, Slow> {
         let mut more = false;
         self.outbox.take_own(blocks);
-        for room in &self.presence.seats {
-            let taken = room.read(|ring| self.outbox.take(ring, blocks))?;
+        let counts = &self.presence.node.counts;
+        for (room, seat) in self.outbox.seats() {
+            let taken = room.read(|ring| seat.take(ring, blocks))?;
             more |= taken.more;
             if taken.saved_bytes > 0 {
-                self.node.counts.saved_bytes.inc_by(taken.saved_bytes as u64);
+                counts.saved_bytes.inc_by(taken.saved_bytes as u64);
             }
             if taken.skipped > 0 {
-                self.node.counts.skipped.inc_by(u64::from(taken.skipped));
+                counts.skipped.inc_by(u64::from(taken.skipped));
             }
         }
         Ok(more)
@@ -340,7 +336,7 @@ impl Conversation {
     }
 
     fn check_deadlines(&mut self) -> Result<(), Gone> {
-        let now = self.node.now();
+        let now = self.node().now();
         if self.stage.by().is_some_and(|it| now.mono >= it) {
             if self.stage.is_over() {
                 tracing::trace!("the client did not hang up");
@@ -356,33 +352,34 @@ impl Conversation {
     fn slow(&mut self) {
         if !self.stage.is_over() {
             self.stage = Stage::Free;
-            self.io.give_up(&self.node);
-            self.outbox = Outbox::new(self.listener.framing, self.node.config.outbox_bytes_max);
-            self.session.handle(Input::End(goodbye(CloseCode::Slow)), self.node.now());
+            self.io.give_up(&self.presence.node);
+            self.outbox = Outbox::new(self.listener.framing, self.node().config.outbox_bytes_max);
+            self.session.handle(Input::End(goodbye(CloseCode::Slow)), self.node().now());
         }
     }
 
     /// The session is over: its last frames go out, and it is in no room any more.
     fn close(&mut self, code: CloseCode) {
-        self.node.counts.close(code);
+        self.node().counts.close(code);
         self.presence.end(code);
         self.io.socket.end(code);
-        self.stage = Stage::Telling { by: self.node.clock.mono() + FAREWELL_MAX };
+        self.stage = Stage::Telling { by: self.node().clock.mono() + FAREWELL_MAX };
         let mut blocks = Vec::new();
         self.outbox.take_own(&mut blocks);
         if self.listener.framing == Framing::WebSocket {
             blocks.push(Bytes::copy_from_slice(&close_frame(code)));
         }
         for block in blocks {
-            self.io.send(block, &self.node);
+            self.io.send(block, &self.presence.node);
         }
+        self.outbox.unfollow_all();
         self.presence.depart();
     }
 }
 
 impl Drop for Conversation {
     fn drop(&mut self) {
-        self.io.give_up_all(&self.node);
+        self.io.give_up_all(&self.presence.node);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Whether a credential opens a session: keys, revocations, used tokens, policies. And whether
 //! enough is known to say so.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -19,7 +20,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use proto::close::CloseCode;
 use proto::control::Fact;
 use proto::frame::{Credential, Login};
-use proto::id::{AppId, DeviceId, RoomId, ViewerId};
+use proto::id::{AppId, DeviceId, RoomId, SessionId, ViewerId};
 use proto::item::Role;
 use proto::policy::Access;
 use proto::time::{Mono, Wall, millis};
@@ -65,48 +66,71 @@ pub(crate) struct Horizon {
 /// What a good credential says.
 #[derive(Clone, Debug)]
 pub(crate) struct Pass {
-    pub(crate) app: AppId,
-    pub(crate) viewer: ViewerId,
-    pub(crate) device: Option<DeviceId>,
+    pub(crate) permit: Permit,
+    device: Option<DeviceId>,
+    /// Master and epoch of the permission; resume tickets take them over.
+    origin: (u8, u32),
+}
+
+/// What counts of a pass as long as its session lives.
+#[derive(Clone, Debug)]
+pub(crate) struct Permit {
+    pub(crate) member: Arc<Member>,
     pub(crate) rooms: Rooms,
     flags: u8,
     caps: u16,
     /// When permission was issued; resume tickets take it over, so that a kick in between counts.
     iat_s: u32,
-    /// Master and epoch of that permission, taken over likewise.
+    /// Where the session comes from; known once it has arrived.
+    pub(crate) address: Option<SocketAddr>,
+    /// What it comes with, as the token or the client says.
+    pub(crate) device: Option<DeviceId>,
+}
+
+/// Claims of a token or of a resume ticket.
+struct Said {
+    app: AppId,
+    account: ViewerId,
+    device: Option<DeviceId>,
+    rooms: Rooms,
+    flags: u8,
+    caps: u16,
+    iat_s: u32,
     origin: (u8, u32),
 }
 
-impl Pass {
-    fn of(claims: token::Claims, selector: Selector) -> Self {
-        Self {
-            app: claims.app,
-            viewer: claims.account,
-            device: claims.device,
-            rooms: claims.rooms,
-            flags: claims.flags,
-            caps: claims.caps,
-            iat_s: claims.iat_s,
-            origin: (selector.kid, selector.epoch),
-        }
+impl Said {
+    fn pass(self, session: SessionId) -> Pass {
+        let Self { app, account, device, rooms, flags, caps, iat_s, origin } = self;
+        let member = Member {
+            session,
+            app,
+            viewer: account,
+            role: token::role(flags, caps),
+            may_send: flags & flag::MAY_SEND != 0,
+        };
+        let permit = Permit {
+            member: Arc::new(member),
+            rooms,
+            flags,
+            caps,
+            iat_s,
+            address: None,
+            device: device.clone(),
+        };
+        Pass { permit, device, origin }
     }
+}
 
-    pub(crate) const fn role(&self) -> Role {
-        token::role(self.flags, self.caps)
-    }
-
-    pub(crate) const fn may_send(&self) -> bool {
-        self.flags & flag::MAY_SEND != 0
-    }
-
+impl Permit {
     /// Whether no ticket stands behind it, only what rooms allow at the moment.
     pub(crate) const fn is_ticketless(&self) -> bool {
         self.flags & flag::NO_TICKET != 0
     }
 
     /// Whether it keeps the push in hot rooms, if it asks for it.
-    pub(crate) const fn is_promoted(&self) -> bool {
-        matches!(self.role(), Role::Moderator | Role::Host) || self.caps & cap::PROMOTED != 0
+    pub(crate) fn is_promoted(&self) -> bool {
+        matches!(self.member.role, Role::Moderator | Role::Host) || self.caps & cap::PROMOTED != 0
     }
 
     pub(crate) const fn issued(&self) -> Wall {
@@ -205,7 +229,10 @@ impl Door {
             | Fact::Bases { .. }
             | Fact::Move { .. }
             | Fact::Lease(_)
-            | Fact::Words { .. } => self.revocations.write().handle(fact, now),
+            | Fact::Words { .. }
+            | Fact::Exclude { .. }
+            | Fact::Person { .. }
+            | Fact::Attribute { .. } => self.revocations.write().handle(fact, now),
         }
     }
 
@@ -224,16 +251,17 @@ impl Door {
         self.sdks.load_full()
     }
 
-    /// What the pass allows in a room, by the policy in force now.
-    pub(crate) fn access(&self, pass: &Pass, room: &RoomId) -> Access {
-        let policy = self.policies.read().of_room(pass.app, room);
-        let access = access(&policy, pass.flags, pass.caps);
-        if pass.may_send() { access } else { access.max(Access::Read) }
+    /// What is allowed in a room, by the policy in force now.
+    pub(crate) fn access(&self, permit: &Permit, room: &RoomId) -> Access {
+        let policy = self.policies.read().of_room(permit.member.app, room);
+        let access = access(&policy, permit.flags, permit.caps);
+        if permit.member.may_send { access } else { access.max(Access::Read) }
     }
 
-    /// Whether what let the pass in without a ticket holds no more, in any of its rooms.
-    pub(crate) fn wants_ticket(&self, pass: &Pass) -> bool {
-        pass.is_ticketless() && pass.rooms.iter().all(|it| self.access(pass, it) == Access::Refuse)
+    /// Whether what let somebody in without a ticket holds no more, in any of the rooms.
+    pub(crate) fn wants_ticket(&self, permit: &Permit) -> bool {
+        let is_refused = |room| self.access(permit, room) == Access::Refuse;
+        permit.is_ticketless() && permit.rooms.iter().all(is_refused)
     }
 
     /// Forgets revocations that do not count any more.
@@ -246,12 +274,20 @@ impl Door {
         self.revocations.read().is_banned(member.app, rooms, &member.viewer, now)
     }
 
-    /// Whether kicks let the pass be here; if not, why. One that is in doubt is let in nowhere: a
+    /// Whether the session's device or its address is excluded from a room.
+    pub(crate) fn is_excluded(&self, permit: &Permit, room: &RoomId, now: Wall) -> bool {
+        let (rooms, device) = (std::slice::from_ref(room), permit.device.as_ref());
+        let address = permit.address.map(|it| it.ip());
+        self.revocations.read().is_excluded(permit.member.app, rooms, device, address, now)
+    }
+
+    /// Whether kicks let the session be here; if not, why. One that is in doubt is let in nowhere: a
     /// gslb whose clock is ahead may have minted it before the kick.
-    pub(crate) fn check_kicks(&self, pass: &Pass, now: Wall) -> Result<(), Shut> {
-        let Pass { app, rooms, viewer, .. } = pass;
+    pub(crate) fn check_kicks(&self, permit: &Permit, now: Wall) -> Result<(), Shut> {
+        let Permit { member, rooms, .. } = permit;
+        let Member { app, viewer, .. } = &**member;
         let skew = Duration::from_secs(self.policies.read().of(*app, rooms).skew_s.into());
-        match self.revocations.read().standing(*app, rooms, viewer, pass.issued(), skew) {
+        match self.revocations.read().standing(*app, rooms, viewer, permit.issued(), skew) {
             Standing::Good => Ok(()),
             Standing::Kicked => Err(Shut::of(CloseCode::Kicked)),
             Standing::Doubtful { until } => {
@@ -262,25 +298,36 @@ impl Door {
         }
     }
 
-    /// Checks the credential of a login that came in on the listener `link`.
-    pub(crate) fn check(&self, login: &Login, link: LinkId, now: Wall) -> Result<Pass, Shut> {
+    /// Checks the credential of a login of a `session` that came in on the listener `link`.
+    pub(crate) fn check(
+        &self,
+        login: &Login,
+        link: LinkId,
+        session: SessionId,
+        now: Wall,
+    ) -> Result<Pass, Shut> {
         let keys = self.keys.load();
         let Some(keys) = keys.as_deref().filter(|it| !it.horizon(now).is_zero()) else {
             return Err(Shut::named(CloseCode::Unavailable, "no_keys"));
         };
-        let pass = match &login.credential {
+        let said = match &login.credential {
             Credential::Token(text) => self.token(text, keys, link, now)?,
             Credential::ResumeTicket(text) => self.ticket(text, keys, now)?,
         };
-        match (&pass.device, &login.device) {
+        match (&said.device, &login.device) {
             (Some(named), Some(found)) if named != found => {
                 Err(Shut::named(CloseCode::TokenInvalid, "device"))
             }
-            _ => Ok(pass),
+            (_, found) => {
+                let mut pass = said.pass(session);
+                // A ticket is not sealed for a device that the token did not name.
+                pass.permit.device = pass.permit.device.or_else(|| found.clone());
+                Ok(pass)
+            }
         }
     }
 
-    fn token(&self, text: &str, keys: &LinkKeyring, link: LinkId, now: Wall) -> Result<Pass, Shut> {
+    fn token(&self, text: &str, keys: &LinkKeyring, link: LinkId, now: Wall) -> Result<Said, Shut> {
         let (claims, selector) = self.verify(text, keys, link, now)?;
         if claims.has_flag(flag::SINGLE_USE) {
             let noted = self.used.note(Use { jti: claims.jti, ends: claims.ends() }, now);
@@ -288,7 +335,16 @@ impl Door {
                 self.counts.unkept_uses.inc();
             }
         }
-        Ok(Pass::of(claims, selector))
+        Ok(Said {
+            app: claims.app,
+            account: claims.account,
+            device: claims.device,
+            rooms: claims.rooms,
+            flags: claims.flags,
+            caps: claims.caps,
+            iat_s: claims.iat_s,
+            origin: (selector.kid, selector.epoch),
+        })
     }
 
     fn verify(
@@ -305,12 +361,12 @@ impl Door {
             .map_err(|it| Shut::named(it.close_code(), it.name()))
     }
 
-    fn ticket(&self, text: &str, keys: &LinkKeyring, now: Wall) -> Result<Pass, Shut> {
+    fn ticket(&self, text: &str, keys: &LinkKeyring, now: Wall) -> Result<Said, Shut> {
         let claims = resume::open(text, keys, &self.revocations.read(), now)
             .map_err(|it| Shut::named(it.close_code(), it.name()))?;
-        Ok(Pass {
+        Ok(Said {
             app: claims.app,
-            viewer: claims.account,
+            account: claims.account,
             device: claims.device,
             rooms: claims.rooms,
             flags: claims.flags,
@@ -327,16 +383,17 @@ impl Door {
         let (Some(key), Ok(nonce)) = (key, kit::seed::random_bytes::<NONCE_BYTES>()) else {
             return String::new();
         };
+        let Permit { member, rooms, flags, caps, iat_s, .. } = &pass.permit;
         let claims = resume::Claims {
-            app: pass.app,
-            iat_s: pass.iat_s,
+            app: member.app,
+            iat_s: *iat_s,
             kid: pass.origin.0,
             epoch: pass.origin.1,
-            flags: pass.flags,
-            caps: pass.caps,
-            account: pass.viewer.clone(),
+            flags: *flags,
+            caps: *caps,
+            account: member.viewer.clone(),
             device: pass.device.clone(),
-            rooms: pass.rooms.clone(),
+            rooms: rooms.clone(),
         };
         resume::seal(&claims, key, nonce)
     }

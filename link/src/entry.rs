@@ -48,7 +48,7 @@ impl Node {
     /// Lets a session into a room, or says why not.
     pub(crate) fn join(
         &self,
-        member: &Member,
+        member: &Arc<Member>,
         presence: &Presence,
         join: &Join,
     ) -> (Joined, Option<Seat>) {
@@ -68,18 +68,20 @@ impl Node {
 
     fn try_join(
         &self,
-        member: &Member,
+        member: &Arc<Member>,
         presence: &Presence,
         join: &Join,
     ) -> Result<(JoinOutcome, Seat), Shut> {
-        if self.door.is_banned(member, &join.room, self.clock.wall()) {
+        let is_banned = self.door.is_banned(member, &join.room, self.clock.wall());
+        if is_banned || presence.is_excluded(&join.room) {
             return Err(Shut::of(CloseCode::Banned));
         }
         if presence.access(&join.room) == Access::Refuse {
             self.counts.policy_refusals.inc();
             return Err(Shut::named(CloseCode::NoRoom, "policy"));
         }
-        let room = self.rooms.find(&join.room).ok_or_else(|| Shut::of(CloseCode::NoRoom))?;
+        self.hub.lock().check(member, &join.room).map_err(not_seated)?;
+        let room = self.rooms.know(&join.room).ok_or_else(|| Shut::of(CloseCode::NoRoom))?;
         let now = self.clock.mono();
         let online = room.read(|ring| ring.people_lately(now));
         let people = self.admit(member, &join.room, online)?;
@@ -89,10 +91,9 @@ impl Node {
             Path::Push | Path::Auto => Reading::Auto,
             Path::Segments => Reading::Segments,
         };
-        let (entry, latest, online) =
-            room.listen(member.session, reading, &presence.line, |ring| {
-                (entry::enter(ring, join.resume, reading), ring.latest(), ring.people())
-            });
+        let (entry, latest, online) = room.listen(reading, &presence.line, |ring| {
+            (entry::enter(ring, join.resume, reading), ring.latest(), ring.people())
+        });
         let Entry { heat, path, resumed, news, cursor } = entry;
         // The people in all are known from the room's heat only; until then, those here.
         let online = online.max(people);
@@ -102,7 +103,7 @@ impl Node {
 
     /// Seats a session, if the limits allow it; `online` people are there in all, as far as is
     /// known. Gives the people who are in the room on this node.
-    fn admit(&self, member: &Member, room: &RoomId, online: u32) -> Result<u32, Shut> {
+    fn admit(&self, member: &Arc<Member>, room: &RoomId, online: u32) -> Result<u32, Shut> {
         let mut hub = self.hub.lock();
         let joined = hub.check(member, room).map_err(not_seated)?;
         if joined == hub::Joined::Entered && !goes_first(member.role) {
@@ -129,9 +130,10 @@ impl Node {
 fn not_seated(refusal: hub::Refusal) -> Shut {
     let wait = match refusal {
         hub::Refusal::Crowded => CROWDED_WAIT,
-        hub::Refusal::NoRoom | hub::Refusal::NoGuests | hub::Refusal::TooManyRooms => {
-            Duration::ZERO
-        }
+        hub::Refusal::NoRoom
+        | hub::Refusal::Closed
+        | hub::Refusal::NoGuests
+        | hub::Refusal::TooManyRooms => Duration::ZERO,
     };
     Shut { wait, ..Shut::named(refusal.code(), refusal.name()) }
 }

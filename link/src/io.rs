@@ -25,8 +25,6 @@ pub(crate) struct Io {
     pub(crate) decoder: Decoder,
     /// None while nothing waits.
     unsent: Option<Box<Unsent>>,
-    /// Whether the socket may hold back what it took: TLS does.
-    unflushed: bool,
 }
 
 /// What waits to be written.
@@ -40,7 +38,7 @@ struct Unsent {
 
 impl Io {
     pub(crate) const fn new(socket: Socket, decoder: Decoder) -> Self {
-        Self { socket, decoder, unsent: None, unflushed: false }
+        Self { socket, decoder, unsent: None }
     }
 
     /// Adds a block to what waits.
@@ -83,16 +81,11 @@ impl Io {
             let blocks = unsent.blocks.iter();
             let bytes = ready!(write(&mut self.socket, cx, blocks, node))?;
             node.counts.outbox_bytes.sub(signed(bytes));
-            self.unflushed = true;
             if unsent.advance(bytes) {
                 self.unsent = None;
             }
         }
-        if self.unflushed {
-            ready!(Pin::new(&mut self.socket).poll_flush(cx))?;
-            self.unflushed = false;
-        }
-        Poll::Ready(Ok(()))
+        Pin::new(&mut self.socket).poll_flush(cx)
     }
 
     /// Writes blocks while nothing waits; keeps what the system does not take at once.
@@ -106,7 +99,6 @@ impl Io {
             Poll::Ready(written) => written?,
             Poll::Pending => 0,
         };
-        self.unflushed = written > 0;
         for block in blocks.drain(..) {
             if written >= block.len() && written > 0 {
                 written -= block.len();

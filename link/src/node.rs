@@ -7,6 +7,7 @@ use anyhow::Context;
 use auth_core::policy::Policies;
 use kit::clock::Clock;
 use link_core::Now;
+use link_core::board::Boards;
 use link_core::bucket::{Bucket, Rate};
 use link_core::departures::{Departure, Departures};
 use link_core::failures::Failures;
@@ -48,6 +49,7 @@ pub(crate) struct Node {
     pub(crate) door: Door,
     pub(crate) failures: Mutex<Failures>,
     pub(crate) hub: Mutex<Hub>,
+    pub(crate) boards: Mutex<Boards>,
     pub(crate) rooms: Rooms,
     pub(crate) lines: Lines,
     pub(crate) pump: Arc<Pump>,
@@ -127,6 +129,7 @@ impl Node {
             door: Door::open(&config, policies, counts.clone(), clock.wall())?,
             failures: Mutex::default(),
             hub: Mutex::new(Hub::new(config.rooms_max)),
+            boards: Mutex::new(Boards::new(config.rooms_max)),
             rooms: Rooms::new(ring_limits, config.rooms_max),
             lines: Lines::new(),
             pump: Arc::default(),
@@ -176,25 +179,25 @@ impl Node {
     }
 
     /// Takes a session out of a room; the chatservers are told in due course.
-    pub(crate) fn leave(&self, member: &Member, room: &RoomId) {
-        if self.hub.lock().leave(member.session, room) {
+    pub(crate) fn leave(&self, member: &Arc<Member>, room: &RoomId) {
+        if self.hub.lock().leave(member, room) {
             self.gone(member, room);
         }
     }
 
     /// Takes a session out of everything.
-    pub(crate) fn depart(&self, member: &Member) {
-        let rooms = self.hub.lock().depart(member.session);
+    pub(crate) fn depart(&self, member: &Arc<Member>) {
+        let rooms = self.hub.lock().depart(member);
         for room in &rooms {
             self.gone(member, room);
         }
     }
 
-    fn gone(&self, member: &Member, room_id: &RoomId) {
+    fn gone(&self, member: &Arc<Member>, room_id: &RoomId) {
         if let Some(room) = self.rooms.find(room_id) {
             room.forget(member.session);
         }
-        let departure = Departure { member: member.clone(), room: room_id.clone() };
+        let departure = Departure { member: Arc::clone(member), room: room_id.clone() };
         if self.departures.lock().push(departure).is_err() {
             self.counts.leaves_untold.inc();
         }
@@ -212,10 +215,11 @@ impl Node {
                 session: member.session,
                 app: member.app,
                 room,
-                viewer: member.viewer,
+                viewer: member.viewer.clone(),
                 role: member.role,
                 may_send: member.may_send,
                 at: now.wall,
+                origin: None,
                 act: Act::Leave,
             };
             if self.uplink.push(entry).is_err() {

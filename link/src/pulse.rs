@@ -50,7 +50,7 @@ fn tidy(node: &Node) {
         });
     }
     node.counts.ring_bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));
-    node.rooms.prune(|room| !node.hub.lock().is_open(room));
+    node.rooms.prune();
 }
 
 async fn publish(node: &Node, bus: &dyn Bus) {

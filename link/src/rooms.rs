@@ -1,8 +1,11 @@
 //! Rooms' rings, and who listens to them.
 
-use std::collections::BTreeMap;
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use link_core::outbox::OfRoom;
 use link_core::ring::{Limits, Reading, Ring, Wake};
 use parking_lot::{Mutex, RwLock};
 use proto::id::{RoomId, SessionId};
@@ -15,7 +18,46 @@ use crate::pump::Pump;
 pub(crate) struct Room {
     pub(crate) id: RoomId,
     ring: RwLock<Ring>,
-    listeners: Mutex<BTreeMap<SessionId, (Reading, Arc<Line>)>>,
+    listeners: Mutex<BTreeSet<Listener>>,
+}
+
+/// A session of a room, in the order of sessions and found by its number, which its line knows.
+#[derive(Debug)]
+struct Listener {
+    line: Arc<Line>,
+    reading: Reading,
+}
+
+impl Borrow<SessionId> for Listener {
+    fn borrow(&self) -> &SessionId {
+        &self.line.session
+    }
+}
+
+impl Ord for Listener {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.line.session.cmp(&other.line.session)
+    }
+}
+
+impl PartialOrd for Listener {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Listener {
+    fn eq(&self, other: &Self) -> bool {
+        self.line.session == other.line.session
+    }
+}
+
+impl Eq for Listener {}
+
+impl OfRoom for Room {
+    fn room(&self) -> &RoomId {
+        &self.id
+    }
 }
 
 impl Room {
@@ -32,13 +74,12 @@ impl Room {
     /// Adds a listener and says where it begins. Nothing is flushed in between.
     pub(crate) fn listen<T>(
         &self,
-        session: SessionId,
         reading: Reading,
         line: &Arc<Line>,
         begin: impl FnOnce(&Ring) -> T,
     ) -> T {
         let ring = self.ring.read();
-        self.listeners.lock().insert(session, (reading, Arc::clone(line)));
+        self.listeners.lock().replace(Listener { line: Arc::clone(line), reading });
         begin(&ring)
     }
 
@@ -50,8 +91,15 @@ impl Room {
     pub(crate) fn ring(&self, wake: Wake, pump: &Pump) {
         if wake != Wake::Nobody {
             let listeners = self.listeners.lock();
-            let concerned = listeners.values().filter(|(reading, _)| wake.concerns(*reading));
-            pump.ring_all(concerned.map(|(_, line)| line));
+            let concerned = listeners.iter().filter(|it| wake.concerns(it.reading));
+            pump.ring_all(concerned.map(|it| &it.line));
+        }
+    }
+
+    /// Lets every session look whether it may still be here.
+    pub(crate) fn review(&self) {
+        for listener in &*self.listeners.lock() {
+            listener.line.review();
         }
     }
 
@@ -101,10 +149,9 @@ impl Rooms {
         self.rooms.read().values().cloned().collect()
     }
 
-    /// Forgets rooms that nobody is in, that keep nothing, and for which `is_over` holds.
-    pub(crate) fn prune(&self, is_over: impl Fn(&RoomId) -> bool) {
-        self.rooms
-            .write()
-            .retain(|id, room| Arc::strong_count(room) > 1 || !room.is_idle() || !is_over(id));
+    /// Forgets rooms that nobody is in and that keep nothing: whoever comes, or what is flushed,
+    /// makes them known again.
+    pub(crate) fn prune(&self) {
+        self.rooms.write().retain(|_, room| Arc::strong_count(room) > 1 || !room.is_idle());
     }
 }

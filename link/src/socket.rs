@@ -4,7 +4,7 @@ mod settled;
 
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use channel::{Lean, ServerStream, Shaken};
 use proto::close::CloseCode;
@@ -22,7 +22,12 @@ use settled::Settled;
 #[derive(Debug)]
 pub(crate) enum Socket {
     Plain(Box<TcpStream>),
-    Tls(Box<ServerStream>),
+    /// TLS that rustls keeps.
+    Tls {
+        stream: Box<ServerStream>,
+        /// Whether it may hold back what it took.
+        holds_back: bool,
+    },
     /// TLS that keeps no more than it must.
     Lean(Lean<TcpStream>),
     Quic(Box<QuicStream>),
@@ -43,6 +48,18 @@ pub(crate) struct Protection {
 }
 
 impl Socket {
+    /// TLS that rustls keeps.
+    pub(crate) const fn buffered(stream: Box<ServerStream>) -> Self {
+        Self::Tls { stream, holds_back: false }
+    }
+
+    /// Something is about to be written.
+    const fn will_hold_back(&mut self) {
+        if let Self::Tls { holds_back, .. } = self {
+            *holds_back = true;
+        }
+    }
+
     /// The login is over: exchanges the socket for its leanest form.
     ///
     /// # Errors
@@ -56,7 +73,7 @@ impl Socket {
         *self = match std::mem::replace(self, Self::Lost) {
             Self::Plain(stream) => Self::Settled(settled(*stream)?),
             Self::Lean(stream) => Self::SettledLean(stream.over(settled)?),
-            other @ (Self::Tls(_)
+            other @ (Self::Tls { .. }
             | Self::Quic(_)
             | Self::Settled(_)
             | Self::SettledLean(_)
@@ -70,7 +87,7 @@ impl Socket {
         match self {
             Self::Settled(settled) => settled.note(cause),
             Self::SettledLean(stream) => stream.get_mut().note(cause),
-            Self::Plain(_) | Self::Tls(_) | Self::Lean(_) | Self::Quic(_) | Self::Lost => {}
+            Self::Plain(_) | Self::Tls { .. } | Self::Lean(_) | Self::Quic(_) | Self::Lost => {}
         }
     }
 
@@ -86,7 +103,7 @@ impl Socket {
             Self::SettledLean(stream) => {
                 Protection { suite: Suite::Tls, exporter: stream.take_exporter() }
             }
-            Self::Tls(stream) => {
+            Self::Tls { stream, .. } => {
                 let (_, connection) = stream.get_ref();
                 let exporter = channel::exporter(connection).ok();
                 Protection { suite: channel::suite(connection), exporter }
@@ -100,7 +117,7 @@ impl Socket {
         match self {
             Self::Lean(stream) => stream.unsent_bytes(),
             Self::SettledLean(stream) => stream.unsent_bytes(),
-            Self::Plain(_) | Self::Tls(_) | Self::Quic(_) | Self::Settled(_) | Self::Lost => 0,
+            Self::Plain(_) | Self::Tls { .. } | Self::Quic(_) | Self::Settled(_) | Self::Lost => 0,
         }
     }
 
@@ -108,7 +125,7 @@ impl Socket {
     pub(crate) const fn end(&mut self, code: CloseCode) {
         match self {
             Self::Plain(_)
-            | Self::Tls(_)
+            | Self::Tls { .. }
             | Self::Lean(_)
             | Self::Settled(_)
             | Self::SettledLean(_)
@@ -122,19 +139,19 @@ impl From<Shaken> for Socket {
     fn from(shaken: Shaken) -> Self {
         match shaken {
             Shaken::Lean(stream) => Self::Lean(stream),
-            Shaken::Buffered(stream) => Self::Tls(stream),
+            Shaken::Buffered(stream) => Self::buffered(stream),
         }
     }
 }
 
 macro_rules! delegate {
-    ($self:ident, $stream:ident => $call:expr) => {
+    ($self:expr, $stream:ident => $call:expr) => {
         match $self.get_mut() {
             Socket::Plain(it) => {
                 let $stream = Pin::new(it);
                 $call
             }
-            Socket::Tls(it) => {
+            Socket::Tls { stream: it, .. } => {
                 let $stream = Pin::new(it.as_mut());
                 $call
             }
@@ -171,18 +188,20 @@ impl AsyncRead for Socket {
 
 impl AsyncWrite for Socket {
     fn poll_write(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.will_hold_back();
         delegate!(self, stream => stream.poll_write(cx, bytes))
     }
 
     fn poll_write_vectored(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.will_hold_back();
         delegate!(self, stream => stream.poll_write_vectored(cx, slices))
     }
 
@@ -191,7 +210,16 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        delegate!(self, stream => stream.poll_flush(cx))
+        let socket = self.get_mut();
+        if let Self::Tls { stream, holds_back } = socket {
+            // Of its own it has nothing to say but a ticket, which goes with the first words.
+            if *holds_back {
+                ready!(Pin::new(stream.as_mut()).poll_flush(cx))?;
+                *holds_back = false;
+            }
+            return Poll::Ready(Ok(()));
+        }
+        delegate!(Pin::new(socket), stream => stream.poll_flush(cx))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

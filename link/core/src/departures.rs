@@ -4,6 +4,7 @@
 //! so that joins are never behind 100,000 leaves. A leave names its session and removes only that.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use proto::id::{RoomId, SessionId};
 use proto::time::Mono;
@@ -15,7 +16,7 @@ use crate::hub::Member;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Departure {
     /// Who.
-    pub member: Member,
+    pub member: Arc<Member>,
     /// Which room.
     pub room: RoomId,
 }
@@ -145,13 +146,13 @@ mod tests {
     fn leave(session: u64) -> Departure {
         let viewer = ViewerId::parse("v").unwrap();
         Departure {
-            member: Member {
+            member: Arc::new(Member {
                 session: SessionId(session),
                 app: AppId(1),
                 viewer,
                 role: Role::Viewer,
                 may_send: true,
-            },
+            }),
             room: room(),
         }
     }

@@ -33,9 +33,12 @@ pub struct Member {
 /// Why a room was not entered.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum Refusal {
-    /// No such room in this app, or it is closed.
-    #[error("the room does not exist or is closed")]
+    /// No such room in this app.
+    #[error("the room does not exist")]
     NoRoom,
+    /// The room is closed.
+    #[error("the room is closed")]
+    Closed,
     /// The room takes no guests.
     #[error("the room takes no guests")]
     NoGuests,
@@ -53,6 +56,7 @@ impl Refusal {
     pub const fn code(self) -> CloseCode {
         match self {
             Self::NoRoom | Self::NoGuests | Self::TooManyRooms => CloseCode::NoRoom,
+            Self::Closed => CloseCode::RoomClosed,
             Self::Crowded => CloseCode::Full,
         }
     }
@@ -62,6 +66,7 @@ impl Refusal {
     pub const fn name(self) -> &'static str {
         match self {
             Self::NoRoom => "no_room",
+            Self::Closed => "room_closed",
             Self::NoGuests => "no_guests",
             Self::TooManyRooms => "too_many_rooms",
             Self::Crowded => "crowded",
@@ -82,9 +87,8 @@ pub enum Joined {
 #[derive(Debug)]
 pub struct Hub {
     rooms: BTreeMap<RoomId, Room>,
-    /// Boxed, since half of a tree's places are empty when keys come in their order.
-    sessions: BTreeMap<SessionId, Box<Seated>>,
-    viewers: BTreeSet<ByViewer>,
+    /// Every session, with the rooms that it is in.
+    sessions: BTreeMap<ByViewer, Box<[RoomId]>>,
     rooms_max: usize,
 }
 
@@ -108,13 +112,6 @@ struct Room {
     people: usize,
 }
 
-/// A session and the rooms it is in.
-#[derive(Debug)]
-struct Seated {
-    member: ByViewer,
-    rooms: Vec<RoomId>,
-}
-
 /// Thousandths.
 const ALL: u16 = 1000;
 
@@ -122,12 +119,7 @@ impl Hub {
     /// No rooms, no sessions; at most `rooms_max` rooms will be known.
     #[must_use]
     pub const fn new(rooms_max: usize) -> Self {
-        Self {
-            rooms: BTreeMap::new(),
-            sessions: BTreeMap::new(),
-            viewers: BTreeSet::new(),
-            rooms_max,
-        }
+        Self { rooms: BTreeMap::new(), sessions: BTreeMap::new(), rooms_max }
     }
 
     /// Takes in a room's settings. Says whether the room is open and known here now; an older
@@ -169,17 +161,18 @@ impl Hub {
     ///
     /// # Errors
     /// Why the session may not be in the room.
-    pub fn check(&self, member: &Member, room_id: &RoomId) -> Result<Joined, Refusal> {
-        let room = self.rooms.get(room_id).filter(|it| it.open && it.app == member.app);
+    pub fn check(&self, member: &Arc<Member>, room_id: &RoomId) -> Result<Joined, Refusal> {
+        let room = self.rooms.get(room_id).filter(|it| it.app == member.app);
         let room = room.ok_or(Refusal::NoRoom)?;
+        if !room.open {
+            return Err(Refusal::Closed);
+        }
         if member.role == Role::Guest && !room.guests {
             return Err(Refusal::NoGuests);
         }
-        match self.sessions.get(&member.session) {
-            Some(seated) if seated.rooms.contains(room_id) => Ok(Joined::Again),
-            Some(seated) if seated.rooms.len() >= ROOMS_PER_SESSION_MAX => {
-                Err(Refusal::TooManyRooms)
-            }
+        match self.sessions.get(&ByViewer::of(member)) {
+            Some(rooms) if rooms.contains(room_id) => Ok(Joined::Again),
+            Some(rooms) if rooms.len() >= ROOMS_PER_SESSION_MAX => Err(Refusal::TooManyRooms),
             Some(_) | None => Ok(Joined::Entered),
         }
     }
@@ -188,51 +181,47 @@ impl Hub {
     ///
     /// # Errors
     /// As [`Hub::check`].
-    pub fn join(&mut self, member: &Member, room_id: &RoomId) -> Result<Joined, Refusal> {
+    pub fn join(&mut self, member: &Arc<Member>, room_id: &RoomId) -> Result<Joined, Refusal> {
         let joined = self.check(member, room_id)?;
         if joined == Joined::Entered
             && let Some(room) = self.rooms.get_mut(room_id)
         {
-            let known = arrive(&mut self.sessions, &mut self.viewers, member);
-            room.remember(&known.member);
-            known.rooms.reserve_exact(1);
-            known.rooms.push(room_id.clone());
+            let rooms = self.sessions.entry(ByViewer::of(member)).or_default();
+            *rooms = rooms.iter().chain([room_id]).cloned().collect();
+            room.remember(ByViewer::of(member));
         }
         Ok(joined)
     }
 
     /// Registers a session that is in no room yet, so that a kick finds it.
-    pub fn arrive(&mut self, member: &Member) {
-        arrive(&mut self.sessions, &mut self.viewers, member);
+    pub fn arrive(&mut self, member: &Arc<Member>) {
+        self.sessions.entry(ByViewer::of(member)).or_default();
     }
 
     /// Takes a session out of one room. Says whether it was there.
-    pub fn leave(&mut self, session: SessionId, room_id: &RoomId) -> bool {
-        let Some(seated) = self.sessions.get_mut(&session) else {
+    pub fn leave(&mut self, member: &Arc<Member>, room_id: &RoomId) -> bool {
+        let member = ByViewer::of(member);
+        let rooms = self.sessions.get_mut(&member);
+        let Some(rooms) = rooms.filter(|it| it.contains(room_id)) else {
             return false;
         };
-        let Some(position) = seated.rooms.iter().position(|it| it == room_id) else {
-            return false;
-        };
-        seated.rooms.remove(position);
+        *rooms = rooms.iter().filter(|it| *it != room_id).cloned().collect();
         if let Some(room) = self.rooms.get_mut(room_id) {
-            room.forget(&seated.member);
+            room.forget(&member);
         }
         true
     }
 
     /// Takes a session out of everything; returns the rooms it was in.
-    pub fn depart(&mut self, session: SessionId) -> Vec<RoomId> {
-        let Some(seated) = self.sessions.remove(&session) else {
-            return Vec::new();
-        };
-        for room_id in &seated.rooms {
+    pub fn depart(&mut self, member: &Arc<Member>) -> Box<[RoomId]> {
+        let member = ByViewer::of(member);
+        let rooms = self.sessions.remove(&member).unwrap_or_default();
+        for room_id in &rooms {
             if let Some(room) = self.rooms.get_mut(room_id) {
-                room.forget(&seated.member);
+                room.forget(&member);
             }
         }
-        self.viewers.remove(&seated.member);
-        seated.rooms
+        rooms
     }
 
     /// Counts a comment that is offered to a room, and says whether it is among those let through.
@@ -250,7 +239,7 @@ impl Hub {
     /// Sessions of one viewer on this node.
     pub fn sessions_of(&self, app: AppId, viewer: &ViewerId) -> impl Iterator<Item = SessionId> {
         let first = ByViewer::before_all_of(app, viewer);
-        let sessions = self.viewers.range(first..).map(|it| &it.0);
+        let sessions = self.sessions.range(first..).map(|(it, _)| &it.0);
         sessions.take_while(move |it| it.is_of(app, viewer)).map(|it| it.session)
     }
 
@@ -299,26 +288,19 @@ impl Hub {
     }
 }
 
-/// Registers a session, unless it is; gives what is known of it.
-fn arrive<'a>(
-    sessions: &'a mut BTreeMap<SessionId, Box<Seated>>,
-    viewers: &mut BTreeSet<ByViewer>,
-    member: &Member,
-) -> &'a mut Seated {
-    sessions.entry(member.session).or_insert_with(|| {
-        let member = ByViewer(Arc::new(member.clone()));
-        viewers.insert(member.clone());
-        Box::new(Seated { member, rooms: Vec::new() })
-    })
-}
-
 impl Member {
-    fn is_of(&self, app: AppId, viewer: &ViewerId) -> bool {
+    /// Whether it is a session of the viewer.
+    #[must_use]
+    pub fn is_of(&self, app: AppId, viewer: &ViewerId) -> bool {
         (self.app, &self.viewer) == (app, viewer)
     }
 }
 
 impl ByViewer {
+    fn of(member: &Arc<Member>) -> Self {
+        Self(Arc::clone(member))
+    }
+
     /// Stands before every session of a viewer.
     fn before_all_of(app: AppId, viewer: &ViewerId) -> Self {
         let (session, viewer) = (SessionId(u64::MIN), viewer.clone());
@@ -351,10 +333,9 @@ impl PartialEq for ByViewer {
 impl Eq for ByViewer {}
 
 impl Room {
-    fn remember(&mut self, member: &ByViewer) {
-        if self.sessions.insert(member.clone()) {
-            self.people += usize::from(!self.holds_another(member));
-        }
+    fn remember(&mut self, member: ByViewer) {
+        self.people += usize::from(!self.holds_another(&member));
+        self.sessions.insert(member);
     }
 
     fn forget(&mut self, member: &ByViewer) {

@@ -7,6 +7,7 @@
 //! pace.
 #![deny(missing_docs)]
 
+pub mod board;
 pub mod bucket;
 pub mod departures;
 pub mod entry;

@@ -4,6 +4,8 @@
 //! Together at most `bytes_max` wait: a room that runs ahead is skipped forward, and a session
 //! whose own queue fills is closed.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use proto::frame::Codec;
 use proto::id::RoomId;
@@ -17,13 +19,16 @@ use crate::ring::{Allowance, Cursor, Reading, Ring, Slow, Taken};
 pub const WRITE_BYTES_MAX: usize = 64 * 1024;
 
 /// One session's outbox.
+///
+/// `R` is what it knows a room by: the name, or something that the name can be asked of, so that
+/// whoever holds rooms keeps no second list of those that a session follows.
 #[derive(Debug)]
-pub struct Outbox {
+pub struct Outbox<R = RoomId> {
     form: Form,
     bytes_max: u32,
     /// None while nothing waits.
     own: Option<Box<Own>>,
-    seats: Box<[(RoomId, Cursor)]>,
+    seats: Box<[(R, Cursor)]>,
 }
 
 /// Frames for this session alone.
@@ -33,7 +38,42 @@ struct Own {
     bytes: usize,
 }
 
-impl Outbox {
+/// What has the name of a room.
+pub trait OfRoom {
+    /// The name.
+    fn room(&self) -> &RoomId;
+}
+
+impl OfRoom for RoomId {
+    fn room(&self) -> &RoomId {
+        self
+    }
+}
+
+impl<R: OfRoom> OfRoom for Arc<R> {
+    fn room(&self) -> &RoomId {
+        R::room(self)
+    }
+}
+
+/// A session's place in the ring of one room, for one reading.
+#[derive(Debug)]
+pub struct Seat<'a> {
+    cursor: &'a mut Cursor,
+    allowance: Allowance,
+}
+
+impl Seat<'_> {
+    /// Moves what the room has for the session to `out`.
+    ///
+    /// # Errors
+    /// When the session would miss what must not be missed.
+    pub fn take(self, ring: &Ring, out: &mut Vec<Bytes>) -> Result<Taken, Slow> {
+        ring.take(self.cursor, self.allowance, out)
+    }
+}
+
+impl<R: OfRoom> Outbox<R> {
     /// An empty outbox; frames of rooms go out as they are.
     #[must_use]
     pub fn new(framing: Framing, bytes_max: usize) -> Self {
@@ -60,9 +100,9 @@ impl Outbox {
     }
 
     /// Follows a room from `cursor` on.
-    pub fn follow(&mut self, room: RoomId, cursor: Cursor) {
-        self.unfollow(&room);
+    pub fn follow(&mut self, room: R, cursor: Cursor) {
         let mut seats = std::mem::take(&mut self.seats).into_vec();
+        seats.retain(|(it, _)| it.room() != room.room());
         seats.reserve_exact(1);
         seats.push((room, cursor));
         self.seats = seats.into_boxed_slice();
@@ -71,14 +111,24 @@ impl Outbox {
     /// How the session reads a room that it follows.
     #[must_use]
     pub fn reading(&self, room: &RoomId) -> Option<Reading> {
-        self.seats.iter().find(|(it, _)| it == room).map(|(_, cursor)| cursor.reading())
+        self.seats.iter().find(|(it, _)| it.room() == room).map(|(_, cursor)| cursor.reading())
     }
 
     /// Stops following a room.
     pub fn unfollow(&mut self, room: &RoomId) {
         let mut seats = std::mem::take(&mut self.seats).into_vec();
-        seats.retain(|(it, _)| it != room);
+        seats.retain(|(it, _)| it.room() != room);
         self.seats = seats.into_boxed_slice();
+    }
+
+    /// Stops following any.
+    pub fn unfollow_all(&mut self) {
+        self.seats = Box::default();
+    }
+
+    /// The rooms that are followed.
+    pub fn rooms(&self) -> impl Iterator<Item = &R> {
+        self.seats.iter().map(|(room, _)| room)
     }
 
     /// Moves the frames of this session alone to `out`; they go before those of rooms.
@@ -91,16 +141,22 @@ impl Outbox {
     }
 
     /// Moves what a room has for this session to `out`.
+    ///
+    /// # Errors
+    /// As [`Seat::take`].
     pub fn take(&mut self, ring: &Ring, out: &mut Vec<Bytes>) -> Result<Taken, Slow> {
-        let share = self.bytes_max as usize / self.seats.len().max(1);
-        let Some((_, cursor)) = self.seats.iter_mut().find(|(it, _)| it == ring.room()) else {
-            return Ok(Taken::default());
-        };
+        let mut seats = self.seats();
+        let seat = seats.find_map(|(it, seat)| (it.room() == ring.room()).then_some(seat));
+        seat.map_or_else(|| Ok(Taken::default()), |it| it.take(ring, out))
+    }
+
+    /// The session's places in all rooms that it follows.
+    pub fn seats(&mut self) -> impl Iterator<Item = (&R, Seat<'_>)> {
         let allowance = Allowance {
             form: self.form,
-            backlog_bytes_max: share,
+            backlog_bytes_max: self.bytes_max as usize / self.seats.len().max(1),
             write_bytes_max: WRITE_BYTES_MAX,
         };
-        ring.take(cursor, allowance, out)
+        self.seats.iter_mut().map(move |(room, cursor)| (&*room, Seat { cursor, allowance }))
     }
 }

@@ -49,9 +49,9 @@ pub struct Ring {
     kept: VecDeque<Block>,
     kept_bytes: usize,
     /// Behind the newest kept block that was pushed out, for each audience.
-    kept_lost: ByAudience,
+    kept_lost: ByAudience<u64>,
     next: u64,
-    plain: ByAudience,
+    plain: ByAudience<u32>,
     /// The newest place that was pushed.
     latest: Option<Place>,
     /// Every item behind this place is in `blocks`. None: nothing is known yet.
@@ -336,7 +336,8 @@ impl Ring {
     fn append(&mut self, block: Block) {
         self.next = block.position + 1;
         self.bytes += block.bytes();
-        self.plain[block.audience as usize] += u64::from(block.plain);
+        let plain = &mut self.plain[block.audience as usize];
+        *plain = plain.wrapping_add(block.plain);
         self.tick(block.since);
         self.blocks.push_back(block);
         while self.bytes > self.limits.bytes_max && self.blocks.len() > 1 {

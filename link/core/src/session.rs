@@ -17,8 +17,7 @@ use bytes::Bytes;
 use proto::close::CloseCode;
 use proto::envelope::UplinkEntry;
 use proto::frame::{Close, Codec, Downlink, Join, Joined, Login, Report, Uplink};
-use proto::id::{AppId, RoomId, SessionId, ViewerId};
-use proto::item::Role;
+use proto::id::RoomId;
 use proto::suite::Suite;
 use proto::time::Mono;
 
@@ -61,14 +60,8 @@ pub struct Limits {
 /// What a verified credential gives.
 #[derive(Clone, Debug)]
 pub struct Grant {
-    /// Whose.
-    pub app: AppId,
-    /// Who.
-    pub viewer: ViewerId,
-    /// What the viewer is.
-    pub role: Role,
-    /// Whether comments are taken.
-    pub may_send: bool,
+    /// Who, and what rooms know of the session from now on.
+    pub member: Arc<Member>,
     /// Where the viewer may be.
     pub rooms: Vec<RoomId>,
     /// How long the session lives from now on.
@@ -77,18 +70,6 @@ pub struct Grant {
     pub confirm: Option<[u8; 32]>,
     /// For the next login; empty if there is no key for it.
     pub resume_ticket: String,
-}
-
-impl Grant {
-    fn member(&self, session: SessionId) -> Member {
-        Member {
-            session,
-            app: self.app,
-            viewer: self.viewer.clone(),
-            role: self.role,
-            may_send: self.may_send,
-        }
-    }
 }
 
 /// Why a credential was not taken.
@@ -162,7 +143,6 @@ pub struct Claim {
 /// The conversation.
 #[derive(Debug)]
 pub struct Session {
-    id: SessionId,
     limits: Arc<Limits>,
     /// What protects the connection.
     suite: Suite,
@@ -213,9 +193,8 @@ impl Outputs {
 impl Session {
     /// A session whose connection was accepted at `started` and is protected by `suite`.
     #[must_use]
-    pub fn new(id: SessionId, limits: Arc<Limits>, suite: Suite, started: Mono, now: Mono) -> Self {
+    pub fn new(limits: Arc<Limits>, suite: Suite, started: Mono, now: Mono) -> Self {
         Self {
-            id,
             limits,
             suite,
             codec: Codec::Identity,
@@ -293,12 +272,6 @@ impl Session {
         }
     }
 
-    /// This session.
-    #[must_use]
-    pub const fn id(&self) -> SessionId {
-        self.id
-    }
-
     /// How the frames of rooms are packed for it, from its Welcome on.
     #[must_use]
     pub const fn codec(&self) -> Codec {
@@ -319,10 +292,10 @@ impl Session {
 
     /// What rooms know of it, from the grant on.
     #[must_use]
-    pub fn member(&self) -> Option<Member> {
+    pub fn member(&self) -> Option<&Arc<Member>> {
         match &self.phase {
-            Phase::Entering(entering) => Some(entering.grant()?.member(self.id)),
-            Phase::Open(open) => Some(open.member.clone()),
+            Phase::Entering(entering) => Some(&entering.grant()?.member),
+            Phase::Open(open) => Some(&open.member),
             Phase::Hello(_) | Phase::Login(_) | Phase::Closed => None,
         }
     }

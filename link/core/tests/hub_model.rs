@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop at what it did not expect")]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use link_core::hub::{Hub, Joined, Member, Refusal};
 use proptest::prelude::*;
@@ -95,13 +96,13 @@ fn join(hub: &mut Hub, model: &mut Model, session: u8, room: u8) -> Result<(), T
 }
 
 fn leave(hub: &mut Hub, model: &mut Model, session: u8, room: u8) -> Result<(), TestCaseError> {
-    let left = hub.leave(SessionId(u64::from(session)), &room_id(room));
+    let left = hub.leave(&member(session), &room_id(room));
     prop_assert_eq!(left, model.seats.remove(&(session, room)));
     Ok(())
 }
 
 fn depart(hub: &mut Hub, model: &mut Model, session: u8) -> Result<(), TestCaseError> {
-    let left = hub.depart(SessionId(u64::from(session)));
+    let left = hub.depart(&member(session));
     prop_assert_eq!(left.len(), model.rooms_of(session));
     model.seats.retain(|it| it.0 != session);
     Ok(())
@@ -112,7 +113,7 @@ fn check(hub: &mut Hub, model: &Model) -> Result<(), TestCaseError> {
     let mut people: BTreeMap<u8, BTreeSet<ViewerId>> = BTreeMap::new();
     for &(session, room) in &model.seats {
         *sessions.entry(room).or_default() += 1;
-        people.entry(room).or_default().insert(member(session).viewer);
+        people.entry(room).or_default().insert(member(session).viewer.clone());
     }
     for room in 0..ROOMS {
         let id = room_id(room);
@@ -125,14 +126,14 @@ fn check(hub: &mut Hub, model: &Model) -> Result<(), TestCaseError> {
 }
 
 /// Three sessions a viewer.
-fn member(session: u8) -> Member {
-    Member {
+fn member(session: u8) -> Arc<Member> {
+    Arc::new(Member {
         session: SessionId(u64::from(session)),
         app: AppId(1),
         viewer: ViewerId::parse(&format!("viewer-{}", session / 3)).unwrap(),
         role: Role::Viewer,
         may_send: true,
-    }
+    })
 }
 
 fn room_id(room: u8) -> RoomId {

@@ -103,6 +103,8 @@ impl Gate {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use super::*;
 
     #[test]
@@ -123,7 +125,7 @@ mod tests {
     #[test]
     fn who_is_named_counts_on_loopback_too() {
         let gate = Gate::new(1, 2, 10, &Clock::system());
-        let client = Origin::Named("127.0.0.1".parse().unwrap());
+        let client = Origin::Named("127.0.0.1:4711".parse().unwrap());
 
         assert_eq!([(); 3].map(|()| gate.admit(client)), [true, true, false]);
     }
@@ -167,6 +169,6 @@ mod tests {
     }
 
     fn peer(address: &str) -> Origin {
-        Origin::Peer(address.parse().unwrap())
+        Origin::Peer(SocketAddr::new(address.parse().unwrap(), 4711))
     }
 }

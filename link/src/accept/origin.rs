@@ -1,6 +1,6 @@
 //! Where connections come from, as far as it is known.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use link_core::places::Site;
 
@@ -8,16 +8,21 @@ use link_core::places::Site;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Origin {
     /// From whoever is connected to the socket.
-    Peer(IpAddr),
-    /// From a client that a trusted proxy names.
-    Named(IpAddr),
+    Peer(SocketAddr),
+    /// From a client that a trusted proxy names; port 0: it names none.
+    Named(SocketAddr),
 }
 
 impl Origin {
+    /// The whole address.
+    pub(crate) fn socket(self) -> SocketAddr {
+        let (Self::Peer(address) | Self::Named(address)) = self;
+        SocketAddr::new(address.ip().to_canonical(), address.port())
+    }
+
     /// What one subscriber has: an IPv4 address, or a /64 of IPv6.
     pub(crate) fn address(self) -> IpAddr {
-        let (Self::Peer(address) | Self::Named(address)) = self;
-        match address.to_canonical() {
+        match self.socket().ip() {
             IpAddr::V4(it) => IpAddr::V4(it),
             IpAddr::V6(it) => {
                 let [a, b, c, d, ..] = it.segments();
@@ -29,7 +34,7 @@ impl Origin {
     /// Whose that is. One that a proxy names as loopback is one client, whoever that may be.
     pub(crate) fn site(self) -> Site {
         match self {
-            Self::Peer(address) if address.to_canonical().is_loopback() => Site::Everybodys,
+            Self::Peer(address) if address.ip().to_canonical().is_loopback() => Site::Everybodys,
             Self::Peer(_) | Self::Named(_) => Site::Own(self.address()),
         }
     }
@@ -42,7 +47,7 @@ mod tests {
     #[test]
     fn loopback_is_everybodys_unless_a_proxy_names_it() {
         for loopback in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
-            let address: IpAddr = loopback.parse().unwrap();
+            let address = SocketAddr::new(loopback.parse().unwrap(), 4711);
 
             assert_eq!(Origin::Peer(address).site(), Site::Everybodys, "{loopback}");
             let named = Origin::Named(address);
@@ -52,7 +57,7 @@ mod tests {
 
     #[test]
     fn a_subscriber_is_an_address_or_a_64th_of_ipv6() {
-        let site = |it: &str| Origin::Peer(it.parse().unwrap()).site();
+        let site = |it: &str| Origin::Peer(SocketAddr::new(it.parse().unwrap(), 4711)).site();
 
         assert_eq!(site("2001:db8::1"), site("2001:db8::2"));
         assert_ne!(site("2001:db8::1"), site("2001:db8:0:1::1"));

@@ -47,7 +47,7 @@ impl Unnamed {
     /// Whether a new connection may go on.
     pub(super) fn knock(&self, entrance: &Entrance, peer: SocketAddr) -> Option<Knock> {
         if !entrance.node.config.trusted_proxies.trusts(peer.ip()) {
-            return entrance.admit(Origin::Peer(peer.ip())).map(Knock::Own);
+            return entrance.admit(Origin::Peer(peer)).map(Knock::Own);
         }
         let place = Place::take(&self.0, Site::Own(peer.ip()));
         if place.is_err() {
@@ -88,9 +88,9 @@ impl Entrance {
         let presence = if client == proxy {
             drop(place);
             // The proxy's own, such as a check whether somebody listens.
-            self.admit(Origin::Peer(proxy.ip()))
+            self.admit(Origin::Peer(proxy))
         } else {
-            self.admit_named(client.ip(), place)
+            self.admit_named(client, place)
         };
         match presence {
             Some(presence) => self.shake(stream, listener, presence).await.map(Some),
@@ -98,7 +98,7 @@ impl Entrance {
         }
     }
 
-    fn admit_named(&self, client: IpAddr, unnamed: Place) -> Option<Presence> {
+    fn admit_named(&self, client: SocketAddr, unnamed: Place) -> Option<Presence> {
         drop(unnamed);
         self.admit(Origin::Named(client))
     }
@@ -117,11 +117,12 @@ async fn begins_request(stream: &TcpStream) -> io::Result<bool> {
 }
 
 /// Who asked the proxy: it adds an address at the end, and what stands before may be anybody's.
-fn forwarded_for(request: &Request) -> Option<IpAddr> {
+fn forwarded_for(request: &Request) -> Option<SocketAddr> {
     let last = request.headers().get_all(FORWARDED_FOR).iter().next_back()?.to_str().ok()?;
     let address = last.rsplit(',').next()?.trim();
-    let alone = address.parse().or_else(|_| address.parse().map(|it: SocketAddr| it.ip()));
-    alone.ok().map(|it: IpAddr| it.to_canonical())
+    let alone = address.parse().map(|it: IpAddr| SocketAddr::new(it, 0));
+    let client = alone.or_else(|_| address.parse::<SocketAddr>()).ok()?;
+    Some(SocketAddr::new(client.ip().to_canonical(), client.port()))
 }
 
 #[cfg(test)]
@@ -138,13 +139,13 @@ mod tests {
             assert_eq!(found, expected.map(|it| it.parse().unwrap()), "{fields:?}");
         };
 
-        check(&["192.0.2.1"], Some("192.0.2.1"));
-        check(&["6.6.6.6, 192.0.2.1 "], Some("192.0.2.1"));
-        check(&["6.6.6.6", "192.0.2.1"], Some("192.0.2.1"));
-        check(&["2001:db8::1"], Some("2001:db8::1"));
-        check(&["::ffff:192.0.2.1"], Some("192.0.2.1"));
-        check(&["192.0.2.1:4711"], Some("192.0.2.1"));
-        check(&["[2001:db8::1]:4711"], Some("2001:db8::1"));
+        check(&["192.0.2.1"], Some("192.0.2.1:0"));
+        check(&["6.6.6.6, 192.0.2.1 "], Some("192.0.2.1:0"));
+        check(&["6.6.6.6", "192.0.2.1"], Some("192.0.2.1:0"));
+        check(&["2001:db8::1"], Some("[2001:db8::1]:0"));
+        check(&["::ffff:192.0.2.1"], Some("192.0.2.1:0"));
+        check(&["192.0.2.1:4711"], Some("192.0.2.1:4711"));
+        check(&["[2001:db8::1]:4711"], Some("[2001:db8::1]:4711"));
         check(&["192.0.2.1,"], None);
         check(&["192.0.2.1, unknown"], None);
         check(&[""], None);

@@ -121,7 +121,7 @@ impl Unproven {
     }
 
     fn admit(&self, peer: SocketAddr) -> Option<Place> {
-        let origin = Origin::Peer(peer.ip());
+        let origin = Origin::Peer(peer);
         let is_admitted = self.gate.admit(origin);
         is_admitted.then(|| Place::take(&self.places, origin.site()).ok()).flatten()
     }
@@ -180,7 +180,7 @@ fn admit(
 ) -> Option<(Incoming, Knock)> {
     let peer = incoming.remote_address();
     if incoming.remote_address_validated() {
-        let Some(presence) = entrance.admit(Origin::Peer(peer.ip())) else {
+        let Some(presence) = entrance.admit(Origin::Peer(peer)) else {
             incoming.refuse();
             return None;
         };
@@ -231,7 +231,7 @@ async fn handshake(
         Knock::Proven(presence) => presence,
         Knock::Unproven(place) => {
             drop(place);
-            let Some(presence) = entrance.admit(Origin::Peer(peer.ip())) else {
+            let Some(presence) = entrance.admit(Origin::Peer(peer)) else {
                 connection.close(code(CloseCode::Full), CloseCode::Full.name().as_bytes());
                 return Ok(None);
             };

@@ -2,13 +2,13 @@
 
 use link_core::session::{Input, Output};
 use proto::envelope::{Act, UplinkEntry};
-use proto::frame::{Ack, Downlink, Join, Outcome};
+use proto::frame::{Ack, Control, Downlink, Join, Outcome};
 use proto::id::{Cid, RoomId};
 use proto::item::Role;
 use proto::policy::Access;
 use proto::verdict::{Reason, Verdict};
 
-use super::Conversation;
+use super::{Conversation, Presence};
 use crate::node::Seat;
 use crate::uplink::{BUSY_RETRY_MS, drop_frame};
 
@@ -28,20 +28,20 @@ impl Conversation {
                 Output::Publish(entry) => self.publish(entry),
                 Output::Report(report) => {
                     let failed = report.failures.min(report.fetches);
-                    self.node.counts.fetches("fetched", report.fetches - failed);
-                    self.node.counts.fetches("failed", failed);
-                    self.node.counts.fetches("missed", report.missed);
-                    let counted = self.node.quality.lock().take(&report);
-                    self.node.counts.votes(counted);
+                    self.node().counts.fetches("fetched", report.fetches - failed);
+                    self.node().counts.fetches("failed", failed);
+                    self.node().counts.fetches("missed", report.missed);
+                    let counted = self.node().quality.lock().take(&report);
+                    self.node().counts.votes(counted);
                 }
                 Output::Close(code) => self.close(code),
             }
         }
         if self.session.is_open() && self.presence.open() {
             self.io.decoder.allow(self.listener.limits.frame_bytes_max);
-            self.exporter = None;
             self.outbox.pack(self.session.codec());
-            if let Err(error) = self.io.socket.settle(&self.node.poller, self.presence.session()) {
+            let Presence { node, line, .. } = &self.presence;
+            if let Err(error) = self.io.socket.settle(&node.poller, line.session) {
                 tracing::warn!(%error, "a session was lost when its login was over");
             }
         }
@@ -57,7 +57,7 @@ impl Conversation {
             outcome: Outcome::Verdict(Verdict::Drop { reason, .. }), ..
         }) = downlink
         {
-            self.node.counts.dropped(*reason);
+            self.node().counts.dropped(*reason);
         }
         let frame = downlink.encode();
         if self.outbox.push(&frame).is_ok() {
@@ -75,20 +75,23 @@ impl Conversation {
         let Some(member) = self.session.member() else {
             return;
         };
-        let (joined, seat) = self.node.join(&member, &self.presence, join);
+        let (joined, seat) = self.node().join(member, &self.presence, join);
         if let Some(Seat { room, cursor, news }) = seat {
             // Who joins again, and asks for nothing that it missed, gets what waits for it.
             let reads_on =
                 join.resume.is_none() && self.outbox.reading(&room.id) == Some(cursor.reading());
             if !reads_on {
-                self.outbox.follow(room.id.clone(), cursor);
+                self.outbox.follow(room, cursor);
             }
-            self.presence.sit(&room);
-            if let Some(news) = news {
-                self.news.get_or_insert_default().0.push(news);
+            let attributes = self.presence.node.boards.lock().attributes(&join.room);
+            let room = join.room.clone();
+            let board =
+                (!attributes.is_empty()).then_some(Control::Attributes { room, attributes });
+            if news.is_some() || board.is_some() {
+                self.news.get_or_insert_default().0.extend(news.into_iter().chain(board));
             }
         }
-        self.session.handle(Input::Joined(joined), self.node.now());
+        self.session.handle(Input::Joined(joined), self.node().now());
     }
 
     fn leave(&mut self, room: &RoomId) {
@@ -105,13 +108,16 @@ impl Conversation {
         if !entry.may_send && matches!(entry.act, Act::Comment { .. } | Act::Like { .. }) {
             return self.drop_comment(cid, Reason::ReadOnly, 0);
         }
-        if cid.is_some() && self.node.comments.lock().take(self.node.clock.mono()).is_err() {
+        if cid.is_some() && self.node().comments.lock().take(self.node().clock.mono()).is_err() {
             return self.drop_comment(cid, Reason::Busy, BUSY_RETRY_MS);
+        }
+        if cid.is_some() {
+            entry.origin = self.presence.origin();
         }
         if !cid.is_none_or(|it| self.is_kept(&entry, it)) {
             self.drop_comment(cid, Reason::RoomBusy, ROOM_BUSY_RETRY_MS);
-        } else if self.node.uplink.push(entry).is_err() {
-            self.node.counts.busy.inc();
+        } else if self.node().uplink.push(entry).is_err() {
+            self.node().counts.busy.inc();
             self.drop_comment(cid, Reason::Busy, BUSY_RETRY_MS);
         }
     }
@@ -119,13 +125,20 @@ impl Conversation {
     /// Counts a comment as offered, and says whether it is of the share that its room takes. Hosts
     /// and moderators are always heard.
     fn is_kept(&self, entry: &UplinkEntry, cid: Cid) -> bool {
-        let is_sampled = self.node.hub.lock().offer(&entry.room, entry.session, cid.0);
-        is_sampled || matches!(entry.role, Role::Host | Role::Moderator)
+        let is_sampled = self.node().hub.lock().offer(&entry.room, entry.session, cid.0);
+        is_sampled || self.is_always_kept(entry)
+    }
+
+    /// By token or by the room's word: a host, a moderator, or somebody on the allow-list.
+    fn is_always_kept(&self, entry: &UplinkEntry) -> bool {
+        let standing = self.presence.node.boards.lock().standing(&entry.room, &entry.viewer);
+        let role = standing.role.unwrap_or(entry.role);
+        standing.listed || matches!(role, Role::Host | Role::Moderator)
     }
 
     fn drop_comment(&mut self, cid: Option<Cid>, reason: Reason, retry_after_ms: u32) {
         if let Some(cid) = cid {
-            self.node.counts.dropped(reason);
+            self.node().counts.dropped(reason);
             if self.outbox.push(&drop_frame(cid, reason, retry_after_ms)).is_err() {
                 self.slow();
             }

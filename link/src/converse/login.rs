@@ -1,6 +1,7 @@
 //! Whether a conversation's credential is taken, and when to come back if it is not.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use auth_core::token::Unverified;
@@ -22,20 +23,20 @@ impl Conversation {
     pub(super) fn verify(&mut self, claim: &Claim) {
         let input = match self.check(claim) {
             Ok(grant) => {
-                self.node.counts.login(if claim.refresh { "refreshed" } else { "ok" });
+                self.node().counts.login(if claim.refresh { "refreshed" } else { "ok" });
                 Input::Granted(Box::new(grant))
             }
             Err(shut) => {
-                self.node.counts.login(shut.name);
+                self.node().counts.login(shut.name);
                 let retry_after_ms = self.retry_after_ms(&shut);
                 Input::Denied(Denial { code: shut.code, retry_after_ms })
             }
         };
-        self.session.handle(input, self.node.now());
+        self.session.handle(input, self.node().now());
     }
 
     fn check(&mut self, claim: &Claim) -> Result<Grant, Shut> {
-        let node = &self.node;
+        let node = Arc::clone(&self.presence.node);
         if !claim.refresh {
             if node.is_draining() {
                 return Err(Shut::of(CloseCode::Draining));
@@ -50,15 +51,15 @@ impl Conversation {
             node.look(claim).inspect_err(|_| self.presence.excuse())?;
         }
         let (pass, confirm) = self.check_credential(claim)?;
-        if node.door.wants_ticket(&pass) {
+        if node.door.wants_ticket(&pass.permit) {
             return Err(Shut::of(CloseCode::TicketRequired));
         }
         let grant = self.grant(&pass, confirm);
         if claim.refresh {
-            self.presence.renew(pass)?;
+            self.presence.renew(pass.permit)?;
         } else {
             // From here on a kick finds the session; one that came before is found now.
-            self.presence.arrive(pass);
+            self.presence.arrive(pass.permit);
             self.presence.check_kicks()?;
         }
         Ok(grant)
@@ -67,7 +68,7 @@ impl Conversation {
     /// Checks the binder and what it binds, unless too many logins failed lately that named the
     /// same account and came from here.
     fn check_credential(&self, claim: &Claim) -> Result<(Pass, Confirm), Shut> {
-        let node = &self.node;
+        let node = self.node();
         let named = self.named(claim);
         if let Some((app, account, site)) = &named {
             let admitted = node.failures.lock().admit(*app, account, *site, node.clock.mono());
@@ -78,7 +79,8 @@ impl Conversation {
         }
         let confirm = if claim.refresh { Ok(None) } else { self.check_binder(claim) };
         let checked = confirm.and_then(|confirm| {
-            let pass = node.door.check(&claim.login, self.listener.link, node.clock.wall())?;
+            let (link, session) = (self.listener.link, self.presence.session());
+            let pass = node.door.check(&claim.login, link, session, node.clock.wall())?;
             Ok((pass, confirm))
         });
         if let Some((app, account, site)) = named {
@@ -102,7 +104,7 @@ impl Conversation {
         let Credential::Token(text) = &claim.login.credential else {
             return None;
         };
-        if claim.refresh || self.exporter.is_none() && !self.presence.is_named() {
+        if claim.refresh || self.presence.exporter().is_none() && !self.presence.is_named() {
             return None;
         }
         let claims = Unverified::read(text).ok()?.claims;
@@ -110,16 +112,13 @@ impl Conversation {
     }
 
     fn grant(&self, pass: &Pass, confirm: Confirm) -> Grant {
-        let config = &self.node.config;
+        let config = &self.node().config;
         Grant {
-            app: pass.app,
-            viewer: pass.viewer.clone(),
-            role: pass.role(),
-            may_send: pass.may_send(),
-            rooms: pass.rooms.to_vec(),
-            life: ms(self.node.draw_ms(config.life_ms_min, config.life_ms_max)),
+            member: Arc::clone(&pass.permit.member),
+            rooms: pass.permit.rooms.to_vec(),
+            life: ms(self.node().draw_ms(config.life_ms_min, config.life_ms_max)),
             confirm,
-            resume_ticket: self.node.door.resume_ticket(pass, self.node.clock.wall()),
+            resume_ticket: self.node().door.resume_ticket(pass, self.node().clock.wall()),
         }
     }
 
@@ -130,7 +129,7 @@ impl Conversation {
         let credential = match &claim.login.credential {
             Credential::Token(text) | Credential::ResumeTicket(text) => text.as_bytes(),
         };
-        match (claim.login.binder, self.exporter.as_deref()) {
+        match (claim.login.binder, self.presence.exporter()) {
             (Some(found), Some(exporter)) => {
                 let expected = channel::binder(exporter, &claim.hello, credential);
                 if bool::from(expected.ct_eq(&found)) {
@@ -155,11 +154,11 @@ impl Conversation {
             CloseCode::KickedLately,
         ];
         let drawn = if shut.code == CloseCode::Draining {
-            self.node.draw_ms(0, self.node.config.drain_ms)
+            self.node().draw_ms(0, self.node().config.drain_ms)
         } else if shut.code == CloseCode::Full {
-            self.node.draw_ms(1_000, 5_000)
+            self.node().draw_ms(1_000, 5_000)
         } else if later.contains(&shut.code) {
-            self.node.draw_ms(500, 2_000)
+            self.node().draw_ms(500, 2_000)
         } else {
             0
         };

@@ -9,26 +9,23 @@ use link_core::places::{NoPlace, Places, Site};
 use link_core::signs::is_sign;
 use parking_lot::Mutex;
 use proto::close::CloseCode;
+use proto::envelope;
 use proto::id::{RoomId, SessionId};
 use proto::policy::Access;
 use proto::time::Mono;
 
 use crate::accept::Origin;
-use crate::door::{Pass, Shut};
+use crate::door::{Permit, Shut};
 use crate::line::Line;
 use crate::node::Node;
-use crate::rooms::Room;
 
 /// What a connection takes up.
 pub(crate) struct Presence {
-    node: Arc<Node>,
+    pub(super) node: Arc<Node>,
     pub(crate) line: Arc<Line>,
-    pub(super) seats: Box<[Arc<Room>]>,
-    pass: Option<Box<Pass>>,
+    permit: Option<Box<Permit>>,
     /// None once it is logged in.
     handshake: Option<Box<Handshake>>,
-    /// Why this node ended it, if it did.
-    ended: Option<CloseCode>,
 }
 
 /// A place among the connections that are not logged in.
@@ -60,6 +57,10 @@ struct Handshake {
     place: Place,
     /// Whether the node turns it away for want of room: however it ends, nobody is to blame.
     is_excused: bool,
+    /// Why the node ended it, if it did.
+    ended: Option<CloseCode>,
+    /// The secret of the TLS connection.
+    exporter: Option<[u8; 32]>,
 }
 
 impl Drop for Handshake {
@@ -76,14 +77,19 @@ impl Presence {
         node.traffic.changed.notify_one();
         node.counts.handshakes.inc();
         let since = node.clock.mono();
-        let handshake =
-            Handshake { node: Arc::clone(node), since, origin, place, is_excused: false };
+        let handshake = Handshake {
+            node: Arc::clone(node),
+            since,
+            origin,
+            place,
+            is_excused: false,
+            ended: None,
+            exporter: None,
+        };
         Self {
             line: node.lines.open(node.new_session(), &node.pump),
-            seats: Box::default(),
-            pass: None,
+            permit: None,
             handshake: Some(Box::new(handshake)),
-            ended: None,
             node: Arc::clone(node),
         }
     }
@@ -115,28 +121,42 @@ impl Presence {
     }
 
     /// A credential was good: a kick can find the session now.
-    pub(super) fn arrive(&mut self, pass: Pass) {
-        self.pass = Some(Box::new(pass));
-        if let Some(member) = self.member() {
-            self.node.hub.lock().arrive(&member);
-        }
+    pub(super) fn arrive(&mut self, mut permit: Permit) {
+        permit.address = self.handshake.as_ref().map(|it| it.origin.socket());
+        self.node.hub.lock().arrive(&permit.member);
+        self.permit = Some(Box::new(permit));
     }
 
     /// A refresh brought a good credential, which takes the place of the session's if it is the
     /// same viewer's and kicks let it be here. A kick meanwhile finds the session, and what it has.
-    pub(super) fn renew(&mut self, pass: Pass) -> Result<(), Shut> {
-        let own = self.pass.as_ref().map(|it| (it.app, &it.viewer));
-        if own != Some((pass.app, &pass.viewer)) {
+    pub(super) fn renew(&mut self, mut permit: Permit) -> Result<(), Shut> {
+        permit.address = self.permit.as_ref().and_then(|it| it.address);
+        let (app, viewer) = (permit.member.app, &permit.member.viewer);
+        if !self.member().is_some_and(|it| it.is_of(app, viewer)) {
             return Err(Shut::named(CloseCode::TokenInvalid, "other_account"));
         }
-        self.node.door.check_kicks(&pass, self.node.clock.wall())?;
-        self.pass = Some(Box::new(pass));
+        self.node.door.check_kicks(&permit, self.node.clock.wall())?;
+        self.permit = Some(Box::new(permit));
         Ok(())
     }
 
-    /// This node ends it so.
-    pub(super) const fn end(&mut self, code: CloseCode) {
-        self.ended = Some(code);
+    /// This node ends it so, which counts until the login is done.
+    pub(super) fn end(&mut self, code: CloseCode) {
+        if let Some(handshake) = &mut self.handshake {
+            handshake.ended = Some(code);
+        }
+    }
+
+    /// Keeps the secret of the TLS connection until the login is done.
+    pub(super) fn keep_exporter(&mut self, exporter: Option<[u8; 32]>) {
+        if let Some(handshake) = &mut self.handshake {
+            handshake.exporter = exporter;
+        }
+    }
+
+    /// The secret of the TLS connection, until the login is done.
+    pub(super) fn exporter(&self) -> Option<&[u8; 32]> {
+        self.handshake.as_ref()?.exporter.as_ref()
     }
 
     /// The login is done. Says whether it was not before.
@@ -152,63 +172,72 @@ impl Presence {
     }
 
     pub(crate) fn is_promoted(&self) -> bool {
-        self.pass.as_ref().is_some_and(|it| it.is_promoted())
+        self.permit.as_ref().is_some_and(|it| it.is_promoted())
     }
 
     /// Whether the session's permission names the room.
     pub(super) fn is_allowed_in(&self, room: &RoomId) -> bool {
-        self.pass.as_ref().is_some_and(|it| it.rooms.contains(room))
+        self.permit.as_ref().is_some_and(|it| it.rooms.contains(room))
     }
 
     /// Whether kicks let the session be here; if not, why.
     pub(super) fn check_kicks(&self) -> Result<(), Shut> {
         let now = self.node.clock.wall();
-        self.pass.as_ref().map_or(Ok(()), |it| self.node.door.check_kicks(it, now))
+        self.permit.as_ref().map_or(Ok(()), |it| self.node.door.check_kicks(it, now))
+    }
+
+    /// Whether the session's device or its address is excluded from a room, and its viewer is not on
+    /// the room's allow-list.
+    pub(crate) fn is_excluded(&self, room: &RoomId) -> bool {
+        let now = self.node.clock.wall();
+        self.permit.as_ref().is_some_and(|it| {
+            self.node.door.is_excluded(it, room, now)
+                && !self.node.boards.lock().standing(room, &it.member.viewer).listed
+        })
+    }
+
+    /// Where the session comes from, and with what.
+    pub(super) fn origin(&self) -> Option<envelope::Origin> {
+        let permit = self.permit.as_ref()?;
+        let (address, device) = (permit.address?, permit.device.clone());
+        Some(envelope::Origin { address, device })
     }
 
     /// What the session may do in a room now.
     pub(crate) fn access(&self, room: &RoomId) -> Access {
-        self.pass.as_ref().map_or(Access::Refuse, |it| self.node.door.access(it, room))
+        self.permit.as_ref().map_or(Access::Refuse, |it| self.node.door.access(it, room))
     }
 
-    /// Whether the policies of the moment let the session stay; if not, why.
-    pub(super) fn review(&self) -> Result<(), CloseCode> {
-        if self.pass.as_ref().is_some_and(|it| self.node.door.wants_ticket(it)) {
+    /// Whether the policies and exclusions of the moment let the session stay; if not, why.
+    pub(super) fn review<'a>(
+        &self,
+        mut rooms: impl Iterator<Item = &'a RoomId>,
+    ) -> Result<(), CloseCode> {
+        if self.permit.as_ref().is_some_and(|it| self.node.door.wants_ticket(it)) {
             return Err(CloseCode::TicketRequired);
         }
-        let may_stay = self.seats.iter().all(|it| self.access(&it.id) < Access::Refuse);
+        if self.permit.as_ref().is_some_and(|it| it.rooms.iter().any(|it| self.is_excluded(it))) {
+            return Err(CloseCode::Banned);
+        }
+        let may_stay = rooms.all(|it| self.access(it) < Access::Refuse);
         may_stay.then_some(()).ok_or(CloseCode::NoRoom)
     }
 
-    pub(super) fn sit(&mut self, room: &Arc<Room>) {
-        let others = self.seats.iter().filter(|it| it.id != room.id).cloned();
-        self.seats = others.chain([Arc::clone(room)]).collect();
-    }
-
-    pub(super) fn leave(&mut self, room: &RoomId) {
-        self.seats = self.seats.iter().filter(|it| it.id != *room).cloned().collect();
+    pub(super) fn leave(&self, room: &RoomId) {
         if let Some(member) = self.member() {
-            self.node.leave(&member, room);
+            self.node.leave(member, room);
         }
     }
 
     /// Takes the session out of all rooms.
-    pub(super) fn depart(&mut self) {
-        self.seats = Box::default();
+    pub(super) fn depart(&self) {
         if let Some(member) = self.member() {
-            self.node.depart(&member);
+            self.node.depart(member);
         }
     }
 
-    fn member(&self) -> Option<Member> {
-        let pass = self.pass.as_ref()?;
-        Some(Member {
-            session: self.session(),
-            app: pass.app,
-            viewer: pass.viewer.clone(),
-            role: pass.role(),
-            may_send: pass.may_send(),
-        })
+    fn member(&self) -> Option<&Arc<Member>> {
+        self.permit.as_ref().map(|it| &it.member)
     }
 }
 
@@ -223,7 +252,7 @@ impl Drop for Presence {
             }
             Some(handshake) => {
                 let is_own = handshake.is_excused || self.node.is_draining();
-                if !is_own && self.ended.is_none_or(is_sign) {
+                if !is_own && handshake.ended.is_none_or(is_sign) {
                     self.node.signs.lock().note(handshake.place.site, self.node.clock.mono());
                 }
             }

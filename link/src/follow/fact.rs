@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kit::task::Tasks;
 use link_core::ring::Switch;
+use proto::attribute::Attribute;
 use proto::close::CloseCode;
 use proto::control::{Fact, RoomFact};
 use proto::frame::{Control, Downlink};
@@ -77,6 +78,18 @@ pub(super) fn learn(node: &Arc<Node>, fact: &Fact, moves: &mut Tasks) {
                 }
             }
         }
+        Fact::Exclude { room, until, .. } => {
+            node.door.learn(fact, now);
+            if *until > now
+                && let Some(room) = node.rooms.find(room)
+            {
+                room.review();
+            }
+        }
+        Fact::Person { room, viewer, standing, .. } => {
+            node.boards.lock().stand(room, viewer, *standing);
+        }
+        Fact::Attribute { room, attribute, .. } => write(node, room, attribute),
         Fact::Lease(_) | Fact::Words { .. } => {}
     }
 }
@@ -84,13 +97,23 @@ pub(super) fn learn(node: &Arc<Node>, fact: &Fact, moves: &mut Tasks) {
 fn room(node: &Node, fact: &RoomFact) {
     let was_open = node.hub.lock().is_open(&fact.room);
     let is_open = node.hub.lock().learn(fact);
-    if is_open {
-        if node.rooms.know(&fact.room).is_none() {
-            tracing::warn!(room = %fact.room, "too many rooms are known");
-        }
-    } else if was_open && let Some(room) = node.rooms.find(&fact.room) {
+    if was_open
+        && !is_open
+        && let Some(room) = node.rooms.find(&fact.room)
+    {
         let closed = Control::Closed { room: fact.room.clone() };
         let wake = room.change(|ring| ring.news(closed, node.clock.mono()));
+        room.ring(wake, &node.pump);
+    }
+}
+
+fn write(node: &Node, id: &RoomId, attribute: &Attribute) {
+    if node.boards.lock().write(id, attribute)
+        && let Some(room) = node.rooms.find(id)
+    {
+        let attributes = vec![attribute.clone()];
+        let news = Control::Attributes { room: id.clone(), attributes };
+        let wake = room.change(|ring| ring.news(news, node.clock.mono()));
         room.ring(wake, &node.pump);
     }
 }

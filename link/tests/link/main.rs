@@ -3,12 +3,14 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "a test names what it expects")]
 
 mod bases;
+mod boards;
 mod channels;
 mod client;
 mod conformance;
 mod cut_off;
 mod drain;
 mod entry;
+mod exclusions;
 mod faults;
 mod floods;
 mod flow;

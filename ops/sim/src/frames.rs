@@ -13,6 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use link_core::Now;
 use link_core::bucket::Rate;
+use link_core::hub::Member;
 use link_core::session::{Claim, Denial, Grant, Input, Limits, Output, Session};
 use proto::close::CloseCode;
 use proto::envelope::Act;
@@ -33,6 +34,7 @@ pub const FRAMES_MAX: usize = 64;
 const OUTPUTS_MAX: usize = 2 * ROOMS_PER_SESSION_MAX + 4;
 /// The token that opens a session; others are refused, for one reason or another.
 const TOKEN: &str = "good";
+const SESSION: SessionId = SessionId(1);
 
 /// Where a conversation begins.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -137,7 +139,7 @@ impl Talk {
             frame_bytes_max: u32::try_from(UPLINK_FRAME_BYTES_MAX).unwrap_or(u32::MAX),
             compress: true,
         };
-        let session = Session::new(SessionId(1), Arc::new(limits), Suite::Plain, Mono(0), Mono(0));
+        let session = Session::new(Arc::new(limits), Suite::Plain, Mono(0), Mono(0));
         Self { session, rooms: BTreeSet::new(), now: 0, features: Features::new() }
     }
 
@@ -227,10 +229,13 @@ fn verdict(claim: &Claim) -> Input {
     let (Credential::Token(text) | Credential::ResumeTicket(text)) = &claim.login.credential;
     if text == TOKEN {
         return Input::Granted(Box::new(Grant {
-            app: AppId(1),
-            viewer: viewer(),
-            role: Role::Viewer,
-            may_send: true,
+            member: Arc::new(Member {
+                session: SESSION,
+                app: AppId(1),
+                viewer: viewer(),
+                role: Role::Viewer,
+                may_send: true,
+            }),
             rooms: vec![room()],
             life: Duration::from_secs(30),
             confirm: None,

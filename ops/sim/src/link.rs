@@ -7,7 +7,7 @@ use std::time::Duration;
 use link_core::bucket::Rate;
 use link_core::entry::{Entry, enter};
 use link_core::framing::Framing;
-use link_core::hub::Hub;
+use link_core::hub::{Hub, Member};
 use link_core::outbox::Outbox;
 use link_core::ring::{self, Reading, Ring, Switch};
 use link_core::session::{Grant, Input, Limits, Output, Session};
@@ -76,7 +76,6 @@ impl Link {
             viewer,
             conn,
             session: Session::new(
-                id,
                 Arc::clone(&self.limits),
                 Suite::Plain,
                 turn.now.mono,
@@ -91,7 +90,7 @@ impl Link {
     pub(crate) fn hangup(&mut self, viewer: ViewerNo, conn: ConnNo) {
         let id = session_of(viewer, conn);
         self.seats.remove(&id);
-        self.hub.depart(id);
+        self.hub.depart(&member(id));
     }
 
     pub(crate) fn reply(&mut self, reply: &Reply, turn: &mut Turn<'_>) {
@@ -142,10 +141,10 @@ impl Link {
             match output {
                 Output::Send(frame) => self.send(id, &frame),
                 Output::Verify(_) => {
-                    input = Some(Input::Granted(Box::new(self.grant(viewer_of(id)))));
+                    input = Some(Input::Granted(Box::new(self.grant(id))));
                 }
                 Output::Join(join) => input = Some(Input::Joined(self.join(id, &join))),
-                Output::Leave(room) => drop(self.hub.leave(id, &room)),
+                Output::Leave(room) => drop(self.hub.leave(&member(id), &room)),
                 Output::Publish(entry) => turn.network.send(Message::Uplink(entry)),
                 Output::Pong(_) | Output::Report(_) => {}
                 Output::Close(_) => {
@@ -163,12 +162,9 @@ impl Link {
         self.write(id, turn);
     }
 
-    fn grant(&self, viewer: ViewerNo) -> Grant {
+    fn grant(&self, session: SessionId) -> Grant {
         Grant {
-            app: AppId(1),
-            viewer: account(viewer),
-            role: Role::Viewer,
-            may_send: true,
+            member: member(session),
             rooms: vec![self.room.clone()],
             life: Duration::from_secs(3600),
             confirm: None,
@@ -179,7 +175,7 @@ impl Link {
     fn join(&mut self, id: SessionId, join: &Join) -> Joined {
         let seat = self.seats.get_mut(&id).expect("the session that asks is seated");
         let member = seat.session.member().expect("a session that joins has its grant");
-        let outcome = match self.hub.join(&member, &join.room) {
+        let outcome = match self.hub.join(member, &join.room) {
             Err(refusal) => JoinOutcome::Refused { code: refusal.code(), retry_after_ms: 0 },
             Ok(_) => {
                 let reading = match join.path {
@@ -209,6 +205,16 @@ impl Link {
             turn.network.send(Message::Down(seat.viewer, seat.conn, bytes));
         }
     }
+}
+
+fn member(session: SessionId) -> Arc<Member> {
+    Arc::new(Member {
+        session,
+        app: AppId(1),
+        viewer: account(viewer_of(session)),
+        role: Role::Viewer,
+        may_send: true,
+    })
 }
 
 fn account(viewer: ViewerNo) -> ViewerId {

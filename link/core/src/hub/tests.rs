@@ -13,8 +13,8 @@ fn one_viewer_with_two_sessions_is_one_of_the_people() {
 
     assert_eq!((hub.people(&room("r")), hub.sessions(&room("r"))), (2, 3));
 
-    assert!(hub.leave(SessionId(1), &room("r")));
-    assert!(!hub.leave(SessionId(1), &room("r")));
+    assert!(hub.leave(&member(1, "a"), &room("r")));
+    assert!(!hub.leave(&member(1, "a"), &room("r")));
     assert_eq!((hub.people(&room("r")), hub.sessions(&room("r"))), (2, 2));
 }
 
@@ -24,26 +24,26 @@ fn an_unknown_closed_or_foreign_room_is_refused() {
     let closed = RoomFact { version: 2, open: false, ..fact("r") };
 
     assert_eq!(hub.join(&member(1, "a"), &room("x")), Err(Refusal::NoRoom));
-    let foreigner = Member { app: AppId(2), ..member(1, "a") };
+    let foreigner = Arc::new(Member { app: AppId(2), ..Member::clone(&member(1, "a")) });
     assert_eq!(hub.join(&foreigner, &room("r")), Err(Refusal::NoRoom));
 
     hub.learn(&closed);
-    assert_eq!(hub.join(&member(1, "a"), &room("r")), Err(Refusal::NoRoom));
+    assert_eq!(hub.join(&member(1, "a"), &room("r")), Err(Refusal::Closed));
 
     hub.learn(&fact("r"));
-    assert_eq!(hub.join(&member(1, "a"), &room("r")), Err(Refusal::NoRoom), "older fact");
+    assert_eq!(hub.join(&member(1, "a"), &room("r")), Err(Refusal::Closed), "older fact");
 }
 
 #[test]
 fn guests_stay_out_where_they_are_not_wanted() {
     let mut hub = hub();
-    let guest = Member { role: Role::Guest, ..member(1, "g") };
+    let guest = Arc::new(Member { role: Role::Guest, ..Member::clone(&member(1, "g")) });
     let mut private = fact("r");
     private.version = 2;
     private.settings.guests = false;
 
     assert_eq!(hub.join(&guest, &room("r")), Ok(Joined::Entered));
-    hub.depart(SessionId(1));
+    hub.depart(&guest);
     hub.learn(&private);
 
     assert_eq!(hub.join(&guest, &room("r")), Err(Refusal::NoGuests));
@@ -90,14 +90,14 @@ fn fact(name: &str) -> RoomFact {
     }
 }
 
-fn member(session: u64, viewer: &str) -> Member {
-    Member {
+fn member(session: u64, viewer: &str) -> Arc<Member> {
+    Arc::new(Member {
         session: SessionId(session),
         app: AppId(1),
         viewer: ViewerId::parse(viewer).unwrap(),
         role: Role::Viewer,
         may_send: true,
-    }
+    })
 }
 
 fn room(name: &str) -> RoomId {

@@ -35,8 +35,8 @@ pub(super) enum Audience {
 
 pub(super) const AUDIENCES: usize = 4;
 
-/// A count for each [`Audience`].
-pub(super) type ByAudience = [u64; AUDIENCES];
+/// Something for each [`Audience`].
+pub(super) type ByAudience<T> = [T; AUDIENCES];
 
 impl Reading {
     pub(super) const fn sees(self, audience: Audience) -> bool {
@@ -65,8 +65,9 @@ pub(super) struct Block {
     pub(super) items: u32,
     /// Those of its items that are not protected.
     pub(super) plain: u32,
-    /// Items that are not protected, in all blocks before this one.
-    pub(super) plain_before: ByAudience,
+    /// Items that are not protected, in all blocks before this one. Such counts wrap around: only
+    /// what lies between two of them is asked for.
+    pub(super) plain_before: ByAudience<u32>,
 }
 
 impl Block {

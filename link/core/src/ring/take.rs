@@ -14,7 +14,7 @@ pub struct Cursor {
     next: u64,
     reading: Reading,
     /// Unprotected items before `next`.
-    plain_before: ByAudience,
+    plain_before: ByAudience<u32>,
     /// What a returning session missed or knows; none once the cursor is past both.
     replay: Option<Box<Replay>>,
 }
@@ -26,7 +26,7 @@ struct Replay {
     /// Position behind the last of them.
     until: u64,
     /// Unprotected items before `until`.
-    plain_before: ByAudience,
+    plain_before: ByAudience<u32>,
     /// Items up to this place are known to the session, also of blocks that come later: the node
     /// may lag behind the one that the session was at.
     known: Option<Place>,
@@ -94,7 +94,8 @@ impl Ring {
         let mut plain_before = self.plain;
         if let Some(block) = self.at(position) {
             plain_before = block.plain_before;
-            plain_before[block.audience as usize] += known.map_or(0, |it| it.plain.into());
+            let before = &mut plain_before[block.audience as usize];
+            *before = before.wrapping_add(known.map_or(0, |it| it.plain));
         }
         let known = known.map(|it| it.place);
         let replay = Replay { until: self.next, plain_before: self.plain, known };
@@ -161,7 +162,7 @@ impl Ring {
     }
 
     /// Unprotected items before a position.
-    fn plain_before(&self, position: u64) -> ByAudience {
+    fn plain_before(&self, position: u64) -> ByAudience<u32> {
         self.at(position).map_or(self.plain, |it| it.plain_before)
     }
 
@@ -257,16 +258,16 @@ impl Cursor {
     }
 
     /// Unprotected items between the cursor and `target`, before which there are `there`.
-    fn plain_between(&self, target: u64, there: &ByAudience) -> u32 {
-        let items = match self.missed() {
+    fn plain_between(&self, target: u64, there: &ByAudience<u32>) -> u32 {
+        match self.missed() {
             None => between(&self.plain_before, there, |it| self.reading.sees(it)),
             Some(replay) if target <= replay.until => between(&self.plain_before, there, is_missed),
             Some(replay) => {
-                between(&self.plain_before, &replay.plain_before, is_missed)
-                    + between(&replay.plain_before, there, |it| self.reading.sees(it))
+                let missed = between(&self.plain_before, &replay.plain_before, is_missed);
+                let seen = between(&replay.plain_before, there, |it| self.reading.sees(it));
+                missed.saturating_add(seen)
             }
-        };
-        u32::try_from(items).unwrap_or(u32::MAX)
+        }
     }
 
     /// Collects what the session gets of a block: nothing, if it knows all that is in it.
@@ -302,7 +303,13 @@ const fn is_missed(audience: Audience) -> bool {
     matches!(audience, Audience::Push | Audience::Promoted)
 }
 
-fn between(before: &ByAudience, there: &ByAudience, counts: impl Fn(Audience) -> bool) -> u64 {
+/// Of counts that wrap around, the one that is less than half of all numbers ahead is the later one.
+fn between(
+    before: &ByAudience<u32>,
+    there: &ByAudience<u32>,
+    counts: impl Fn(Audience) -> bool,
+) -> u32 {
+    let between = |it: usize| there[it].wrapping_sub(before[it]).cast_signed().max(0);
     let counted = ALL.into_iter().filter(|&it| counts(it));
-    counted.map(|it| there[it as usize].saturating_sub(before[it as usize])).sum()
+    counted.map(|it| between(it as usize).cast_unsigned()).fold(0, u32::saturating_add)
 }

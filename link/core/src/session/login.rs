@@ -170,10 +170,10 @@ impl Session {
     }
 
     fn begin(&mut self, grant: Grant, rooms: Vec<Joined>, now: Now) {
-        let mut open = Open::new(self.id, &grant, &self.limits, now);
+        let mut open = Open::new(&grant, &self.limits, now);
         let login_ok = LoginOk {
-            session: self.id,
-            role: grant.role,
+            session: grant.member.session,
+            role: grant.member.role,
             confirm: grant.confirm,
             expires: now.wall + grant.life,
             resume_ticket: grant.resume_ticket,

@@ -1,5 +1,6 @@
 //! A session that is logged in.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use proto::close::CloseCode;
@@ -7,7 +8,7 @@ use proto::envelope::{Act, UplinkEntry};
 use proto::frame::{
     Ack, Comment, Credential, Downlink, Join, JoinOutcome, Joined, Login, LoginOk, Outcome, Uplink,
 };
-use proto::id::{Cid, RoomId, SessionId};
+use proto::id::{Cid, RoomId};
 use proto::limits::TEXT_BYTES_MAX;
 use proto::time::{Mono, millis};
 use proto::verdict::{Reason, Verdict};
@@ -22,7 +23,7 @@ use crate::quality::REPORT_GAP_MIN;
 /// What a logged-in session knows.
 #[derive(Debug)]
 pub(super) struct Open {
-    pub(super) member: Member,
+    pub(super) member: Arc<Member>,
     pub(super) expires: Mono,
     /// Where the viewer may be, and since when the session is there.
     rooms: Box<[Place]>,
@@ -40,10 +41,10 @@ struct Place {
 }
 
 impl Open {
-    pub(super) fn new(session: SessionId, grant: &Grant, limits: &Limits, now: Now) -> Self {
+    pub(super) fn new(grant: &Grant, limits: &Limits, now: Now) -> Self {
         let place = |room: &RoomId| Place { room: room.clone(), since: None };
         Self {
-            member: grant.member(session),
+            member: Arc::clone(&grant.member),
             expires: now.mono + grant.life,
             rooms: grant.rooms.iter().map(place).collect(),
             frames: Bucket::new(limits.frames),
@@ -83,15 +84,25 @@ impl Open {
         };
         let rooms = grant.rooms.iter().map(place).collect();
         let before = std::mem::replace(&mut self.rooms, rooms).into_iter();
-        self.member = grant.member(self.member.session);
+        self.member = Arc::clone(&grant.member);
         self.expires = now.mono + grant.life;
         let gone = before.filter(|it| it.since.is_some() && !grant.rooms.contains(&it.room));
         gone.map(|it| it.room).collect()
     }
 
     pub(super) fn entry(&self, room: &RoomId, act: Act, now: Now) -> UplinkEntry {
-        let Member { session, app, viewer, role, may_send } = self.member.clone();
-        UplinkEntry { session, app, room: room.clone(), viewer, role, may_send, at: now.wall, act }
+        let Member { session, app, viewer, role, may_send } = &*self.member;
+        UplinkEntry {
+            session: *session,
+            app: *app,
+            room: room.clone(),
+            viewer: viewer.clone(),
+            role: *role,
+            may_send: *may_send,
+            at: now.wall,
+            origin: None,
+            act,
+        }
     }
 }
 
@@ -236,7 +247,7 @@ impl Session {
         let Phase::Open(open) = &mut self.phase else {
             return;
         };
-        if (grant.app, &grant.viewer) != (open.member.app, &open.member.viewer) {
+        if !grant.member.is_of(open.member.app, &open.member.viewer) {
             self.close(CloseCode::TokenInvalid);
             return;
         }
@@ -244,8 +255,8 @@ impl Session {
             self.outputs.push(Output::Leave(room));
         }
         let login_ok = LoginOk {
-            session: self.id,
-            role: grant.role,
+            session: grant.member.session,
+            role: grant.member.role,
             confirm: None,
             rooms: Vec::new(),
             expires: now.wall + grant.life,

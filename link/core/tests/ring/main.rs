@@ -101,7 +101,7 @@ fn a_session_that_would_miss_gifts_is_slow() {
 
 #[test]
 fn a_full_own_queue_is_slow() {
-    let mut outbox = Outbox::new(Framing::Stream, 100);
+    let mut outbox = <Outbox>::new(Framing::Stream, 100);
 
     assert_eq!(outbox.push(&[0; 90]), Ok(()));
     assert_eq!(outbox.push(&[0; 90]), Err(Slow));

@@ -1,5 +1,8 @@
 //! What a logged-in session says and where it is.
 
+use std::sync::Arc;
+
+use link_core::hub::Member;
 use link_core::session::{FRAME_BYTES, Grant, Input, Output, Session};
 use proto::close::CloseCode;
 use proto::envelope::{Act, UplinkEntry};
@@ -8,7 +11,7 @@ use proto::id::Cid;
 use proto::time::Wall;
 use proto::verdict::{Reason, Verdict};
 
-use crate::world::{at, comment, entered, frame, grant, join, open, open_with, room};
+use crate::world::{at, comment, entered, frame, grant, join, member, open, open_with, room};
 
 #[test]
 fn a_comment_goes_up_with_the_sessions_own_name() {
@@ -17,7 +20,7 @@ fn a_comment_goes_up_with_the_sessions_own_name() {
     session.handle(frame(&comment(5, "r")), at(100));
 
     let Some(Output::Publish(entry)) = session.poll() else { panic!() };
-    assert_eq!(entry.viewer, grant().viewer);
+    assert_eq!(entry.viewer, member().viewer);
     assert_eq!(entry.at, Wall(1_000_100));
     assert!(matches!(entry.act, Act::Comment { cid: Cid(5), .. }));
 }
@@ -28,7 +31,8 @@ fn a_comment_without_permission_is_answered_with_the_reason() {
     outside.handle(frame(&comment(1, "other")), at(100));
     assert_eq!(dropped(&mut outside), (Cid(1), Reason::NotJoined, 0));
 
-    let mut guest = open_with(Grant { may_send: false, ..grant() });
+    let reader = Arc::new(Member { may_send: false, ..member() });
+    let mut guest = open_with(Grant { member: reader, ..grant() });
     guest.handle(frame(&comment(2, "r")), at(100));
     assert_eq!(dropped(&mut guest), (Cid(2), Reason::ReadOnly, 0));
 

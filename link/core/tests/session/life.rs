@@ -1,6 +1,9 @@
 //! How long a session lives, and what ends it.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
+use link_core::hub::Member;
 use link_core::session::{Denial, EARLY_SIGNS_MAX, Grant, Input, Output};
 use proto::close::CloseCode;
 use proto::envelope::{Act, UplinkEntry};
@@ -8,7 +11,7 @@ use proto::frame::{Close, Downlink, LoginOk, Uplink};
 use proto::id::ViewerId;
 use proto::time::{Mono, Wall};
 
-use crate::world::{at, close_code, comment, drain, frame, grant, hello, login, open, session};
+use crate::world::{at, close_code, comment, drain, frame, grant, hello, login, member, open, session};
 
 #[test]
 fn what_is_no_frame_or_comes_at_the_wrong_time_gets_its_code() {
@@ -126,7 +129,8 @@ fn a_refresh_for_somebody_else_ends_the_session() {
     drain(&mut session);
 
     let viewer = ViewerId::parse("another").unwrap();
-    session.handle(Input::Granted(Box::new(Grant { viewer, ..grant() })), at(40_000));
+    let member = Arc::new(Member { viewer, ..member() });
+    session.handle(Input::Granted(Box::new(Grant { member, ..grant() })), at(40_000));
 
     assert_eq!(close_code(&mut session), CloseCode::TokenInvalid);
 }

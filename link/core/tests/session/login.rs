@@ -8,7 +8,6 @@ use proto::close::CloseCode;
 use proto::control::Fact;
 use proto::envelope::{Act, UplinkEntry};
 use proto::frame::{Codec, Downlink, Hello, JoinOutcome, PROTO_VERSION, Refused, Uplink};
-use proto::id::SessionId;
 use proto::policy::{SdkAct, SdkFact, SdkRule};
 use proto::suite::Suite;
 use proto::time::{Mono, Wall};
@@ -76,7 +75,7 @@ fn each_phase_of_the_login_has_five_seconds_and_all_of_it_ten() {
     slow.handle(frame(&hello()), at(4000));
     assert_eq!(slow.deadline(), Some(Mono(9000)));
 
-    let mut late = Session::new(SessionId(1), limits(), Suite::Plain, Mono(0), Mono(4900));
+    let mut late = Session::new(limits(), Suite::Plain, Mono(0), Mono(4900));
     late.handle(frame(&hello()), at(9800));
     assert_eq!(late.deadline(), Some(Mono(10_000)));
 }
@@ -126,7 +125,7 @@ fn frames_are_packed_as_the_client_likes_best_unless_the_node_packs_none() {
     let agreed = |codecs: &[&str], limits: Arc<Limits>| {
         let Uplink::Hello(mut offer) = hello() else { unreachable!() };
         offer.codecs = codecs.iter().copied().map(str::to_owned).collect();
-        let mut session = Session::new(SessionId(1), limits, Suite::Plain, Mono(0), Mono(0));
+        let mut session = Session::new(limits, Suite::Plain, Mono(0), Mono(0));
         session.handle(frame(&Uplink::Hello(offer)), at(1));
         let Some(Output::Send(Downlink::Welcome(welcome))) = session.poll() else { panic!() };
         assert_eq!(welcome.codec, session.codec().name());
@@ -177,5 +176,5 @@ fn refusal(session: &mut Session) -> CloseCode {
 }
 
 fn national() -> Session {
-    Session::new(SessionId(1), limits(), Suite::National, Mono(0), Mono(0))
+    Session::new(limits(), Suite::National, Mono(0), Mono(0))
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use link_core::Now;
 use link_core::bucket::Rate;
+use link_core::hub::Member;
 use link_core::session::{Grant, Input, Limits, Output, Session};
 use proto::close::CloseCode;
 use proto::frame::{
@@ -45,7 +46,7 @@ pub(crate) fn drain(session: &mut Session) {
 }
 
 pub(crate) fn session() -> Session {
-    Session::new(SessionId(1), limits(), Suite::Plain, Mono(0), Mono(0))
+    Session::new(limits(), Suite::Plain, Mono(0), Mono(0))
 }
 
 pub(crate) fn limits() -> Arc<Limits> {
@@ -60,12 +61,19 @@ pub(crate) fn limits() -> Arc<Limits> {
     })
 }
 
-pub(crate) fn grant() -> Grant {
-    Grant {
+pub(crate) fn member() -> Member {
+    Member {
+        session: SessionId(1),
         app: AppId(1),
         viewer: ViewerId::parse("viewer").unwrap(),
         role: Role::Viewer,
         may_send: true,
+    }
+}
+
+pub(crate) fn grant() -> Grant {
+    Grant {
+        member: Arc::new(member()),
         rooms: vec![room("r")],
         life: Duration::from_secs(3000),
         confirm: None,

@@ -111,9 +111,9 @@ impl Subject {
     pub(super) fn log_in(&mut self, guest: Guest, joins: Vec<Join>, now: Now) -> Vec<Seen> {
         let Guest { id, viewer, life, wish, framing } = guest;
         let limits = Arc::clone(&self.limits);
-        let session = Session::new(id, limits, Suite::Plain, now.mono, now.mono);
+        let session = Session::new(limits, Suite::Plain, now.mono, now.mono);
         let outbox = Outbox::new(framing, OUTBOX_BYTES_MAX);
-        let grant = grant(viewer, life);
+        let grant = grant(id, viewer, life);
         let conversation = Conversation { session, outbox, framing, grant, wish, news: Vec::new() };
         self.conversations.insert(id, conversation);
         let mut seen = self.frame(id, &Uplink::Hello(hello()), now);
@@ -221,7 +221,7 @@ impl Subject {
                 Output::Send(frame) => self.send(id, frame, now, &mut seen),
                 Output::Verify(_) => {
                     if let Some(it) = self.conversations.get_mut(&id) {
-                        self.hub.arrive(&member(id, &it.grant));
+                        self.hub.arrive(&it.grant.member);
                         it.session.handle(Input::Granted(Box::new(it.grant.clone())), now);
                     }
                 }
@@ -274,7 +274,7 @@ impl Subject {
             Wish::Promoted => Reading::Promoted,
             Wish::Segments => Reading::Segments,
         };
-        let outcome = match self.hub.join(&member, &join.room) {
+        let outcome = match self.hub.join(member, &join.room) {
             Err(refusal) => JoinOutcome::Refused { code: refusal.code(), retry_after_ms: 0 },
             Ok(_) => {
                 self.departures.cancel(id, &join.room);
@@ -297,8 +297,8 @@ impl Subject {
             return;
         };
         conversation.outbox.unfollow(room);
-        let member = conversation.session.member();
-        if let Some(member) = member.filter(|_| self.hub.leave(id, room)) {
+        let member = conversation.session.member().cloned();
+        if let Some(member) = member.filter(|it| self.hub.leave(it, room)) {
             seen.push(Seen::Left(room_no(room)));
             self.gone(member, room.clone(), seen);
         }
@@ -308,14 +308,14 @@ impl Subject {
         let Some(conversation) = self.conversations.remove(&id) else {
             return;
         };
-        let rooms = self.hub.depart(id);
+        let rooms = self.hub.depart(&conversation.grant.member);
         seen.push(Seen::Departed(rooms.iter().map(room_no).collect()));
         for room in rooms {
-            self.gone(member(id, &conversation.grant), room, seen);
+            self.gone(Arc::clone(&conversation.grant.member), room, seen);
         }
     }
 
-    fn gone(&mut self, member: Member, room: RoomId, seen: &mut Vec<Seen>) {
+    fn gone(&mut self, member: Arc<Member>, room: RoomId, seen: &mut Vec<Seen>) {
         let number = room_no(&room);
         if self.departures.push(Departure { member, room }).is_err() {
             seen.push(Seen::Untold(number));
@@ -323,22 +323,15 @@ impl Subject {
     }
 }
 
-fn member(session: SessionId, grant: &Grant) -> Member {
-    Member {
-        session,
-        app: grant.app,
-        viewer: grant.viewer.clone(),
-        role: grant.role,
-        may_send: grant.may_send,
-    }
-}
-
-fn grant(viewer: u8, life: Duration) -> Grant {
+fn grant(session: SessionId, viewer: u8, life: Duration) -> Grant {
     Grant {
-        app: APP,
-        viewer: viewer_id(viewer),
-        role: Role::Viewer,
-        may_send: true,
+        member: Arc::new(Member {
+            session,
+            app: APP,
+            viewer: viewer_id(viewer),
+            role: Role::Viewer,
+            may_send: true,
+        }),
         rooms: (0..ROOMS).map(room_id).collect(),
         life,
         confirm: None,
