@@ -57,6 +57,8 @@ pub(crate) enum Run {
     Hold,
     /// One of two segment bases turns slow: 2,000 pollers
     Bases,
+    /// A room gets twenty times what it shows, and gifts: 1,000 viewers, two minutes
+    Flow,
     /// Hostile bytes for decoders, a session's machine and a live link: 15 minutes
     Fuzz,
     /// Whether the time of refusing a token tells of its MAC: 2 million tokens of each kind
@@ -87,6 +89,7 @@ impl Args {
             Run::Slowloris,
             Run::Hold,
             Run::Bases,
+            Run::Flow,
             Run::Fuzz,
             Run::Timing,
             Run::Drills,
@@ -102,6 +105,7 @@ impl Args {
             | Run::Slowloris
             | Run::Hold
             | Run::Bases
+            | Run::Flow
             | Run::Fuzz
             | Run::Timing
             | Run::Drills => std::slice::from_ref(&self.run),
@@ -133,6 +137,7 @@ impl Run {
             Self::Slowloris => "slowloris",
             Self::Hold => "hold",
             Self::Bases => "bases",
+            Self::Flow => "flow",
             Self::Fuzz => "fuzz",
             Self::Timing => "timing",
             Self::Drills => "drills",

@@ -6,6 +6,7 @@ mod bases;
 mod churn;
 mod cli;
 mod crowd;
+mod flow;
 mod fuzz;
 mod hold;
 mod model;
@@ -21,8 +22,13 @@ use clap::Parser;
 use drill::{Drill, Line, panics, progress};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use mimalloc::MiMalloc;
 
 use crate::cli::{Args, Run};
+
+/// As the command: memory is compared here.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     let aside = std::env::args().nth(1).and_then(|it| be_aside(&it));
@@ -109,6 +115,7 @@ async fn act(run: Run, args: &Args, line: &mut Line) -> anyhow::Result<()> {
         Run::Slowloris => slowloris::run(size, line).await,
         Run::Hold => hold::run(size, args.wish(), line).await,
         Run::Bases => bases::run(size, line).await,
+        Run::Flow => flow::run(size, line).await,
         Run::Fuzz => fuzz::run(size, args.keep.as_deref(), line).await,
         Run::Timing => timing::run(size, line).await,
         Run::All | Run::Drills => Ok(()),

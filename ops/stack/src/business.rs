@@ -38,6 +38,11 @@ pub struct Gift<'a> {
     pub lane: &'a str,
 }
 
+/// The lane cannot show a gift soon enough, so that it was not taken.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("the lane cannot show the gift soon enough")]
+pub struct OverShare;
+
 impl Business {
     /// `api` is the base of the business API.
     #[must_use]
@@ -60,10 +65,28 @@ impl Business {
     /// # Errors
     /// As [`Business::create_room`].
     pub async fn gift(&self, room: &RoomId, key: &str, gift: Gift<'_>) -> anyhow::Result<ItemId> {
+        self.try_gift(room, key, gift).await?.map_err(Into::into)
+    }
+
+    /// As [`Business::gift`]; that its lane cannot show it soon enough is an answer.
+    ///
+    /// # Errors
+    /// As [`Business::create_room`].
+    pub async fn try_gift(
+        &self,
+        room: &RoomId,
+        key: &str,
+        gift: Gift<'_>,
+    ) -> anyhow::Result<Result<ItemId, OverShare>> {
         let Gift { viewer, gift_no, count, lane } = gift;
         let body = json!({ "viewer": viewer, "gift_no": gift_no, "count": count, "lane": lane });
         let url = format!("{}/v1/rooms/{room}/gifts", self.api);
-        item(&self.send(self.http.post(url).header("Idempotency-Key", key).json(&body)).await?)
+        let (status, answer) =
+            self.ask(self.http.post(url).header("Idempotency-Key", key).json(&body)).await?;
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            return Ok(Err(OverShare));
+        }
+        Ok(Ok(item(&said(status, answer)?)?))
     }
 
     /// Says something in the name of the house.
@@ -97,17 +120,21 @@ impl Business {
     }
 
     async fn send(&self, request: RequestBuilder) -> anyhow::Result<Value> {
-        let answer = request.bearer_auth(&self.key).timeout(ANSWER_MAX).send().await?;
-        let status = answer.status();
-        let body: Value = answer.json().await.unwrap_or_default();
-        if status.is_success() || status == StatusCode::NOT_MODIFIED {
-            return Ok(body);
-        }
-        bail!(
-            "the business API answered {status}: {}",
-            body["title"].as_str().unwrap_or("no reason")
-        )
+        let (status, answer) = self.ask(request).await?;
+        said(status, answer)
     }
+
+    async fn ask(&self, request: RequestBuilder) -> anyhow::Result<(StatusCode, Value)> {
+        let answer = request.bearer_auth(&self.key).timeout(ANSWER_MAX).send().await?;
+        Ok((answer.status(), answer.json().await.unwrap_or_default()))
+    }
+}
+
+fn said(status: StatusCode, answer: Value) -> anyhow::Result<Value> {
+    if status.is_success() || status == StatusCode::NOT_MODIFIED {
+        return Ok(answer);
+    }
+    bail!("the business API answered {status}: {}", answer["title"].as_str().unwrap_or("no reason"))
 }
 
 fn item(answer: &Value) -> anyhow::Result<ItemId> {

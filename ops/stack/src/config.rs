@@ -22,6 +22,9 @@ use crate::tls::Tls;
 /// The folder that `barrage up` uses when none is named.
 pub const DATA: &str = "barrage-data";
 
+/// The room store's file in that folder.
+pub const ROOMS: &str = "rooms.redb";
+
 /// Least life of the embedded link's lease. On a busy machine the whole process stands still
 /// together, and there is no other link that viewers could be sent to meanwhile.
 const LEASE_MS_MIN: u32 = 3000;
@@ -62,6 +65,10 @@ pub struct Config {
     pub chatserver: chatserver::Config,
     /// Lanes, slots, segments, the origin.
     pub broadcaster: broadcaster::Config,
+    /// Chatservers beside the first one, each with a node and a shard of its own: for long runs,
+    /// and not for files.
+    #[serde(skip)]
+    pub more_chatservers: Vec<chatserver::Config>,
 }
 
 /// `[log]`.
@@ -105,6 +112,7 @@ impl Default for Config {
             link: link::Config::default(),
             chatserver: chatserver::Config::default(),
             broadcaster: broadcaster::Config::default(),
+            more_chatservers: Vec::new(),
         }
     }
 }
@@ -218,6 +226,7 @@ impl Config {
         self.gslb.policy.burst_ms = self.gslb.policy.burst_ms.max(BURST_MS_MIN);
         self.chatserver.node = identity::CHATSERVER;
         self.chatserver.unit = self.link.unit;
+        self.chatserver.evidence.folder = self.data.join("evidence");
         self.broadcaster.node = identity::BROADCASTER;
     }
 

@@ -44,7 +44,7 @@ pub struct Stack {
     follow: Follow,
     auth: Auth,
     gslb: gslb::Service,
-    chatserver: chatserver::Service,
+    chatservers: Vec<chatserver::Service>,
     broadcaster: broadcaster::Service,
     links: Links,
     links_end_max: Duration,
@@ -150,8 +150,10 @@ impl Stack {
         let gslb = bind::gslb(&config, &parts, Arc::clone(&apps), nodes, &trust, seed).await?;
         config.link.collectors = gslb.collector_addr().iter().map(SocketAddr::to_string).collect();
 
-        let quota = Arc::new(MemoryQuota::new(QUOTA_KEYS_MAX));
-        let chatserver = bind::chatserver(&config, &parts, apps, quota.clone(), seed).await?;
+        // One for each kind of service: those who share a quota are counted.
+        let [quota, flow] = [(); 2].map(|()| Arc::new(MemoryQuota::new(QUOTA_KEYS_MAX)));
+        let chatservers = bind::chatservers(&config, &parts, apps, flow, seed).await?;
+        let api = chatservers.first().context("there is no chatserver")?.addr();
         let broadcaster = bind::broadcaster(&config, &parts, seed).await?;
         let link_parts = links::Parts {
             clock: link_clock,
@@ -168,7 +170,7 @@ impl Stack {
             link: links.addrs(),
             worker_metrics: links.metrics(),
             origin: broadcaster.base(),
-            api: format!("http://{}", chatserver.addr()),
+            api: format!("http://{api}"),
             metrics: format!("http://{}", admin.local_addr()?),
             auth: auth_url,
         };
@@ -180,7 +182,7 @@ impl Stack {
             follow,
             auth,
             gslb,
-            chatserver,
+            chatservers,
             broadcaster,
             links,
             links_end_max: config.link.end_max() + LINK_SPARE,
@@ -232,13 +234,15 @@ impl Stack {
     pub async fn run(self, shutdown: CancellationToken) -> anyhow::Result<()> {
         let end_max = self.links_end_max;
         let mut services: Vec<Running> = Vec::new();
-        let Self { parts, follow, auth, gslb, chatserver, broadcaster, links, admin, .. } = self;
+        let Self { parts, follow, auth, gslb, chatservers, broadcaster, links, admin, .. } = self;
         services.push(Running::start("admin", |stop| serve_admin(admin, parts, stop)));
         services.push(Running::start("certificates", |stop| follow.run(stop)));
         services.push(Running::start("auth", |stop| auth.run(stop)));
         services.push(Running::start("gslb", |stop| gslb.run(stop)));
         services.push(Running::start("broadcaster", |stop| broadcaster.run(stop)));
-        services.push(Running::start("chatserver", |stop| chatserver.run(stop)));
+        for chatserver in chatservers {
+            services.push(Running::start("chatserver", |stop| chatserver.run(stop)));
+        }
         let link = Running::start("link", |stop| links.run(stop));
         services.push(Running { end_max, ..link });
 

@@ -47,16 +47,16 @@ impl Shard {
             let Some(limit_per_s) = known.items_per_s() else { continue };
             known.stream.hear(seen, limit_per_s, now);
             if seen.wanted_per_s > limit_per_s {
-                known.valve.wanted(seen.wanted_per_s);
+                known.valve.wanted(seen.wanted_per_s, now);
                 self.offered.insert((app, room));
             }
         }
     }
 
-    pub(super) fn hear_kept(&mut self, app: AppId, room: RoomId, kept: u16) {
+    pub(super) fn hear_kept(&mut self, app: AppId, room: RoomId, kept: u16, now: Mono) {
         // A share may be told before its room, since facts are compacted.
         if let Some(known) = self.room(app, &room) {
-            known.valve.heard(kept);
+            known.valve.heard(kept, now);
             self.offered.insert((app, room));
         }
     }
@@ -65,8 +65,9 @@ impl Shard {
         let Self { rooms, outputs, .. } = self;
         self.offered.retain(|key| {
             let Some(room) = rooms.get_mut(key) else { return false };
-            let limit_per_s = room.items_per_s().unwrap_or_default();
-            if let Some(keep_permille) = room.valve.decide(limit_per_s, now) {
+            // Of a room that is not told yet nobody knows what is too much.
+            let told = room.items_per_s().and_then(|it| room.valve.decide(it, now));
+            if let Some(keep_permille) = told {
                 let (app, room) = key.clone();
                 outputs.push_back(Output::Tell(Fact::Keep { app, room, keep_permille }));
             }

@@ -68,14 +68,15 @@ pub(super) async fn gslb(
     gslb::Service::bind(config.gslb.clone(), parts).await
 }
 
-pub(super) async fn chatserver(
+/// The chatserver, and those beside it on the same store and quota.
+pub(super) async fn chatservers(
     config: &Config,
     parts: &Shared,
     apps: Arc<[App]>,
     quota: Arc<MemoryQuota>,
     seed: u64,
-) -> anyhow::Result<chatserver::Service> {
-    let rooms = chatserver::store::RedbStore::open(&config.data.join("rooms.redb"))?;
+) -> anyhow::Result<Vec<chatserver::Service>> {
+    let rooms = chatserver::store::RedbStore::open(&config.data.join(crate::config::ROOMS))?;
     let parts = chatserver::Parts {
         clock: parts.clock.clone(),
         meter: parts.meter.clone(),
@@ -87,7 +88,11 @@ pub(super) async fn chatserver(
         room_store: Arc::new(rooms),
         quota,
     };
-    chatserver::Service::bind(config.chatserver.clone(), parts).await
+    let mut services = Vec::new();
+    for config in std::iter::once(&config.chatserver).chain(&config.more_chatservers) {
+        services.push(chatserver::Service::bind(config.clone(), parts.clone()).await?);
+    }
+    Ok(services)
 }
 
 pub(super) async fn broadcaster(
