@@ -116,7 +116,9 @@ impl Driver {
                 self.tell_room(room, Input::Closed, now);
                 self.outbox.push_back(Event::Control(control));
             }
-            Control::Muted { .. } => self.outbox.push_back(Event::Control(control)),
+            Control::Muted { .. } | Control::Attributes { .. } => {
+                self.outbox.push_back(Event::Control(control));
+            }
         }
     }
 
