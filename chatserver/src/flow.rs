@@ -137,7 +137,7 @@ impl Flow {
         let sent = tokio::time::timeout(ANSWER_MAX, self.site.global.send_once(records)).await;
         match sent {
             Ok(sent) if sent.iter().all(Result::is_ok) => self.site.counts.keeps.inc_by(count),
-            // It is told again in a second.
+            // It is told again in a while.
             Ok(_) | Err(_) => tracing::debug!("control did not take shares of comments"),
         }
     }

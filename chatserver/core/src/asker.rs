@@ -36,8 +36,19 @@ pub struct Asked {
     pub room: RoomId,
     /// Who sent it.
     pub viewer: ViewerId,
+    /// What it counts for the next ones.
+    pub mark: Mark,
     /// Whether the sender has the verdict.
     pub is_settled: bool,
+}
+
+/// What an admitted comment leaves behind, which slow mode and repeats count.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Mark {
+    /// When it was admitted.
+    pub at: Mono,
+    /// The [`crate::repeats::Sketch::key`] of its text, where repeats matter.
+    pub text: Option<u64>,
 }
 
 /// Admitted items whose fate is not known, at most `asked_max`; the oldest give way.
@@ -127,6 +138,7 @@ mod tests {
             app: AppId(1),
             room: RoomId::parse("r").unwrap(),
             viewer: ViewerId::parse("v").unwrap(),
+            mark: Mark { at: Mono(0), text: None },
         }
     }
 

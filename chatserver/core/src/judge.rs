@@ -93,6 +93,21 @@ pub fn judge(
     check_rate(comment.role, history, settings, now.mono)
 }
 
+/// Decides once more about a comment that waited since it was admitted: what was done to the room
+/// and to its sender meanwhile counts.
+pub(crate) fn judge_again(
+    role: Role,
+    history: &History,
+    rules: Option<Rules<'_>>,
+    now: Wall,
+) -> Result<(), Refusal> {
+    let Rules { open, settings } = rules.ok_or(never(Reason::NoRoom))?;
+    if !open {
+        return Err(never(Reason::RoomClosed));
+    }
+    check_sender(Comment { text: "", role, may_send: true }, history, settings, now)
+}
+
 fn check_sender(
     comment: Comment<'_>,
     history: &History,

@@ -15,6 +15,7 @@ pub mod id;
 pub mod journal;
 pub mod judge;
 pub mod keep;
+pub mod lately;
 pub mod ledger;
 pub mod links;
 pub mod people;

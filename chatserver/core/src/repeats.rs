@@ -83,6 +83,12 @@ impl Sketch {
         both * 100 >= all * NEAR_PERCENT
     }
 
+    /// The same for texts that read the same.
+    #[must_use]
+    pub const fn key(&self) -> u64 {
+        self.key
+    }
+
     fn grams(&self) -> &[u32] {
         &self.grams[..usize::from(self.len)]
     }
@@ -134,6 +140,13 @@ impl Past {
         }
         self.0.push_back((sketch, now));
     }
+
+    /// Forgets the newest text of this key: it was not said after all.
+    pub fn take_back(&mut self, key: u64) {
+        if let Some(place) = self.0.iter().rposition(|it| it.0.key == key) {
+            self.0.remove(place);
+        }
+    }
 }
 
 /// How often a room heard a text lately.
@@ -176,6 +189,15 @@ impl Echo {
             *count = Count { since: now, times: 0 };
         }
         count.times += 1;
+    }
+
+    /// Counts one less of this key, which was heard at `at`: it was not said after all.
+    pub fn take_back(&mut self, key: u64, at: Mono) {
+        let Some(count) = self.texts.get_mut(&key).filter(|it| it.since <= at) else { return };
+        count.times = count.times.saturating_sub(1);
+        if count.times == 0 {
+            self.texts.remove(&key);
+        }
     }
 
     /// Forgets what was not heard lately.

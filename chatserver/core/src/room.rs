@@ -10,10 +10,10 @@ use foldhash::fast::FixedState;
 use proto::control::{Review, RoomFact, RoomSettings};
 use proto::id::{SenderRef, ViewerId};
 use proto::item::Role;
-use proto::time::{Mono, millis};
+use proto::time::{Mono, Wall, millis};
 use proto::verdict::{Reason, Verdict};
 
-use crate::asker::Asker;
+use crate::asker::{Asker, Mark};
 use crate::flow::{Limit, Stream};
 use crate::judge::{self, Comment, History, Now, Refusal, Rules};
 use crate::keep::Valve;
@@ -98,6 +98,8 @@ pub enum Heard {
         sender: SenderRef,
         /// How.
         shown: Shown,
+        /// What it counts for the next ones.
+        mark: Mark,
     },
     /// It may not.
     Refused(Refusal),
@@ -136,6 +138,11 @@ impl Room {
         }
     }
 
+    /// Whether it is known to be closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.fact.as_ref().is_some_and(|it| !it.open)
+    }
+
     /// Takes another list of words; `None` ends it.
     pub fn list(&mut self, words: Option<Arc<Words>>) {
         self.words = words;
@@ -152,12 +159,7 @@ impl Room {
         now: Now,
     ) -> Heard {
         let text = hash(comment.text);
-        let mut history = History {
-            standing: self.people.standing(viewer),
-            banned_until: self.people.banned_until(viewer),
-            muted_until: self.people.muted_until(viewer),
-            ..History::default()
-        };
+        let mut history = self.history(viewer);
         if let Some(sender) = self.senders.get_mut(viewer) {
             if let Some(said) = sender.verdicts.find(asker, text) {
                 let before = std::mem::replace(&mut said.asker, asker);
@@ -165,9 +167,8 @@ impl Room {
             }
             (history.rate, history.last) = (sender.rate, sender.last);
         }
-        let rules = self.fact.as_ref().map(|it| Rules { open: it.open, settings: &it.settings });
         let nodes = ear.nodes;
-        let judged = judge::judge(comment, &history, rules, now)
+        let judged = judge::judge(comment, &history, self.rules(), now)
             .and_then(|()| self.judge_text(viewer, comment, ear, now.mono));
         let judged = judged.and_then(|it| self.flow(it, viewer, comment.role, nodes, now.mono));
         let refill_ms = self.settings().map_or(0, |it| it.viewer_refill_ms);
@@ -185,7 +186,8 @@ impl Room {
                     sender.past.push(sketch, now.mono);
                     self.echo.push(&sketch, now.mono);
                 }
-                Heard::Admitted { sender: sender_ref, shown }
+                let mark = Mark { at: now.mono, text: sketch.map(|it| it.key()) };
+                Heard::Admitted { sender: sender_ref, shown, mark }
             }
             Err(refusal) => {
                 sender.verdicts.push(Said { asker, text, verdict: Some(drop_as(refusal)) });
@@ -252,6 +254,41 @@ impl Room {
     pub fn settle(&mut self, viewer: &ViewerId, asker: Asker, verdict: Verdict) {
         if let Some(sender) = self.senders.get_mut(viewer) {
             sender.verdicts.settle(asker, verdict);
+        }
+    }
+
+    /// Whether a comment that waited since it was admitted may still be shown.
+    ///
+    /// # Errors
+    /// What was done to the room or the sender meanwhile.
+    pub fn hear_again(&self, viewer: &ViewerId, role: Role, now: Wall) -> Result<(), Refusal> {
+        let role = self.people.role(viewer, role);
+        judge::judge_again(role, &self.history(viewer), self.rules(), now)
+    }
+
+    /// An admitted comment is refused after all, which leaves nothing behind that slow mode or
+    /// repeats count; only its sender's rate stays used. Gives the refusal that the sender is told:
+    /// who may try again is told when the rate allows it.
+    pub fn take_back(
+        &mut self,
+        viewer: &ViewerId,
+        mark: Mark,
+        refusal: Refusal,
+        now: Mono,
+    ) -> Refusal {
+        let (burst, refill_ms) =
+            self.settings().map_or((1, 0), |it| (it.viewer_burst, it.viewer_refill_ms));
+        let Some(sender) = self.senders.get_mut(viewer) else { return refusal };
+        // Slow mode let this one pass, so what was last before it does not count any more.
+        sender.last = sender.last.filter(|it| *it != mark.at);
+        if let Some(text) = mark.text {
+            sender.past.take_back(text);
+            self.echo.take_back(text, mark.at);
+        }
+        let wait_ms = sender.rate.wait_ms(burst, refill_ms, now);
+        match refusal.retry_after_ms {
+            0 => refusal,
+            told_ms => judge::later(refusal.reason, wait_ms.max(told_ms.into())),
         }
     }
 
@@ -322,6 +359,20 @@ impl Room {
 
     fn settings(&self) -> Option<&RoomSettings> {
         self.fact.as_ref().map(|it| &it.settings)
+    }
+
+    fn rules(&self) -> Option<Rules<'_>> {
+        self.fact.as_ref().map(|it| Rules { open: it.open, settings: &it.settings })
+    }
+
+    /// What is known of a viewer but the rate and the last comment.
+    fn history(&self, viewer: &ViewerId) -> History {
+        History {
+            standing: self.people.standing(viewer),
+            banned_until: self.people.banned_until(viewer),
+            muted_until: self.people.muted_until(viewer),
+            ..History::default()
+        }
     }
 }
 

@@ -74,6 +74,7 @@ pub fn check(settings: &RoomSettings) -> Result<(), BadSetting> {
         ("items_per_s", settings.items_per_s, 1..=2000),
         ("bytes_per_s", settings.bytes_per_s, 2048..=1024 * 1024),
         ("lite_comments_per_s", settings.lite_comments_per_s.unwrap_or(0), 0..=2000),
+        ("combo_ms", settings.combo_ms, 0..=10_000),
         ("interval_ms", settings.interval_ms, 200..=10_000),
     ];
     for (field, value, range) in fields {
@@ -138,6 +139,7 @@ mod tests {
         check_field(|it| it.interval_ms = 10_000, None);
         check_field(|it| it.interval_ms = 10_001, Some("interval_ms"));
         check_field(|it| it.lite_comments_per_s = Some(2001), Some("lite_comments_per_s"));
+        check_field(|it| it.combo_ms = 10_001, Some("combo_ms"));
         check_field(|it| it.lanes = lanes(40), None);
         check_field(|it| it.lanes = lanes(41), Some("lanes"));
         check_field(|it| (it.lanes, it.items_per_s) = (lanes(40), 10), None);

@@ -23,7 +23,7 @@ use proto::verdict::{Fate, Reason, Verdict};
 use crate::asker::{Asked, Asker, Askers};
 use crate::flow::{self, Seen};
 use crate::id::Ids;
-use crate::judge::{self, Comment, History, Now};
+use crate::judge::{self, Comment, History, Now, Refusal};
 use crate::review::{Answer, Question, Reviews, Unasked};
 use crate::room::{Ear, Heard, Room, drop_as};
 use crate::sender::SenderSecret;
@@ -40,7 +40,7 @@ const BUSY_RETRY_MS: u32 = 1000;
 pub struct Limits {
     /// Its number, less than [`crate::id::SHARDS_MAX`] and no other chatserver's.
     pub shard: u16,
-    /// Rooms; facts about more are ignored and counted.
+    /// Rooms; closed ones go first, and facts about more are ignored and counted.
     pub rooms_max: usize,
     /// Senders remembered per room, about 300 bytes each.
     pub senders_max: usize,
@@ -145,6 +145,8 @@ pub struct Shard {
     secret: SenderSecret,
     ids: Ids,
     rooms: BTreeMap<(AppId, RoomId), Room>,
+    /// Those of them that are closed.
+    closed: BTreeSet<(AppId, RoomId)>,
     /// Words that apps list, for as many apps as are configured.
     words: BTreeMap<AppId, Arc<Words>>,
     scanner: Scanner,
@@ -176,6 +178,7 @@ impl Shard {
             limits,
             secret,
             rooms: BTreeMap::new(),
+            closed: BTreeSet::new(),
             words: BTreeMap::new(),
             scanner: Scanner::default(),
             flowing: BTreeSet::new(),
@@ -192,7 +195,7 @@ impl Shard {
     pub fn handle(&mut self, input: Input, now: Now) {
         match input {
             Input::Uplink { node, entry } => self.hear(node, entry, now),
-            Input::Fact(fact) => self.learn(fact),
+            Input::Fact(fact) => self.learn(fact, now.mono),
             Input::Event(event) => self.close(&event),
             Input::Words { app, room, words } => self.list(app, room, words),
             Input::Flow { nodes, seen } => self.hear_all(nodes, seen, now.mono),
@@ -204,13 +207,10 @@ impl Shard {
             }
             Input::Published(id) => self.settle(id, Verdict::Admit(id)),
             Input::Busy(id) => {
-                self.settle(
-                    id,
-                    Verdict::Drop { reason: Reason::Busy, retry_after_ms: BUSY_RETRY_MS },
-                );
-                self.askers.take(id);
+                let refusal = Refusal { reason: Reason::Busy, retry_after_ms: BUSY_RETRY_MS };
+                self.refuse(id, refusal, now.mono);
             }
-            Input::Reviewed { id, answer } => self.hear_hook(id, answer, now.mono),
+            Input::Reviewed { id, answer } => self.hear_hook(id, answer, now),
         }
     }
 
@@ -249,6 +249,12 @@ impl Shard {
     #[must_use]
     pub fn rooms(&self) -> usize {
         self.rooms.len()
+    }
+
+    /// Whether it has no place for one more room; closed ones make place.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.rooms.len() - self.closed.len() >= self.limits.rooms_max
     }
 
     /// Admitted items whose fate is not known.
@@ -299,12 +305,12 @@ impl Shard {
                 }
                 self.reply(asker, Whom { app, room, viewer }, Outcome::Verdict(verdict));
             }
-            Heard::Admitted { sender, shown } => {
+            Heard::Admitted { sender, shown, mark } => {
                 let id = self.ids.next(now.wall);
                 let body = Body::Comment { text, style, media_ms };
                 let item = Item { id, lane: Lane::Comment, sender, role, at: now.wall, body };
                 let accepted = Accepted { app, room, item };
-                self.admit((asker, viewer), accepted, shown, review, now.mono);
+                self.admit((asker, viewer, mark), accepted, shown, review, now.mono);
             }
             Heard::Refused(refusal) => {
                 self.reply(asker, Whom { app, room, viewer }, Outcome::Verdict(drop_as(refusal)));

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chatserver_core::judge::Now;
 use chatserver_core::review::{Answer, Fail, Found, Question, Rule, Unasked};
@@ -25,14 +26,16 @@ const RULE: Rule = Rule { when: Review::Listed, fail: Fail::Closed, calls_max: 2
 fn shard(rules: impl IntoIterator<Item = (AppId, Rule)>) -> Shard {
     let limits = Limits { shard: 1, rooms_max: 4, senders_max: 100, asked_max: 100, nodes_min: 1 };
     let mut shard = Shard::new(limits, SenderSecret::new([1; 32]), Wall(0)).reviewed_by(rules);
-    let settings = RoomSettings::default();
-    let fact = RoomFact { app: APP, room: room(), version: 1, open: true, settings };
-    shard.handle(Input::Fact(Fact::Room(fact)), NOW);
+    shard.handle(room_fact(true, RoomSettings::default()), NOW);
     let word = |text: &str, action| Word { text: text.to_owned(), action };
     let words = [word("odd", Action::Review), word("meh", Action::Mask)];
     let words = Some(Arc::new(Words::compile(&words).unwrap()));
     shard.handle(Input::Words { app: APP, room: None, words }, NOW);
     shard
+}
+
+fn room_fact(open: bool, settings: RoomSettings) -> Input {
+    Input::Fact(Fact::Room(RoomFact { app: APP, room: room(), version: 1, open, settings }))
 }
 
 fn room() -> RoomId {
@@ -152,4 +155,55 @@ fn who_is_not_asked_is_said_with_the_verdict() {
 
     assert_eq!(full, [Output::Unasked(Unasked::Full), reply(1, 3, refused(1000))]);
     assert_eq!(nobody, [Output::Unasked(Unasked::NoHook), reply(1, 1, refused(0))]);
+}
+
+#[test]
+fn what_a_moderator_did_while_a_comment_waited_counts() {
+    let until = NOW.wall + Duration::from_secs(60);
+    let (app, settings) = (APP, RoomSettings::default());
+    let mute_all = RoomSettings { mute_all: true, ..settings.clone() };
+    let acts = [
+        (
+            Input::Fact(Fact::Mute { app, room: room(), viewer: viewer(), until }),
+            (Reason::Muted, 60_000),
+        ),
+        (
+            Input::Fact(Fact::Ban { app, room: room(), viewer: viewer(), until }),
+            (Reason::Banned, 60_000),
+        ),
+        (room_fact(true, mute_all), (Reason::RoomMuted, 0)),
+        (room_fact(false, settings), (Reason::RoomClosed, 0)),
+    ];
+
+    for (act, (reason, retry_after_ms)) in acts {
+        for (fail, said) in [(Fail::Closed, Some(Answer::Allow)), (Fail::Open, None)] {
+            let mut shard = shard([(APP, Rule { fail, ..RULE })]);
+            let id = ask(&mut shard, 1, "odd").id;
+            feed(&mut shard, act.clone());
+
+            let told = answer(&mut shard, id, said);
+
+            let refused = Verdict::Drop { reason, retry_after_ms };
+            assert_eq!(told, [reply(1, 1, refused)]);
+            assert_eq!(shard.asked(), 0);
+        }
+    }
+}
+
+#[test]
+fn what_no_hook_answered_may_be_sent_again_in_a_slow_room_that_takes_no_repeats() {
+    let mut shard = shard([(APP, RULE)]);
+    let settings =
+        RoomSettings { slow_mode_ms: 10_000, repeat_ms: 60_000, ..RoomSettings::default() };
+    feed(&mut shard, room_fact(true, settings));
+
+    let id = ask(&mut shard, 1, "odd").id;
+    let silence = answer(&mut shard, id, None);
+    let second = ask(&mut shard, 2, "odd").id;
+
+    assert_eq!(silence, [reply(1, 1, refused(1000))]);
+    let shown = answer(&mut shard, second, Some(Answer::Allow));
+    assert!(matches!(shown[..], [Output::Publish(_)]), "{shown:?}");
+    let slow = Verdict::Drop { reason: Reason::SlowMode, retry_after_ms: 10_000 };
+    assert_eq!(say(&mut shard, 1, 3, "odd"), [reply(1, 3, slow)]);
 }

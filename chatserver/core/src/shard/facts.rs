@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use proto::control::Fact;
 use proto::id::{AppId, RoomId};
+use proto::time::Mono;
 
 use super::Shard;
 use crate::judge::Now;
@@ -27,6 +28,7 @@ impl Shard {
         }
         for name in over {
             self.rooms.remove(&name);
+            self.closed.remove(&name);
         }
     }
 
@@ -46,11 +48,16 @@ impl Shard {
         }
     }
 
-    pub(super) fn learn(&mut self, fact: Fact) {
+    pub(super) fn learn(&mut self, fact: Fact, now: Mono) {
         match fact {
             Fact::Room(fact) => {
-                if let Some(room) = self.room(fact.app, &fact.room.clone()) {
-                    room.set(fact);
+                let key = (fact.app, fact.room.clone());
+                let Some(room) = self.room(key.0, &key.1) else { return };
+                room.set(fact);
+                if room.is_closed() {
+                    self.closed.insert(key);
+                } else {
+                    self.closed.remove(&key);
                 }
             }
             Fact::Mute { app, room, viewer, until } => {
@@ -68,7 +75,9 @@ impl Shard {
                     room.people.stand(viewer, standing);
                 }
             }
-            Fact::Keep { app, room, keep_permille } => self.hear_kept(app, room, keep_permille),
+            Fact::Keep { app, room, keep_permille } => {
+                self.hear_kept(app, room, keep_permille, now);
+            }
             Fact::Epoch(_)
             | Fact::Kick { .. }
             | Fact::Close { .. }
@@ -88,9 +97,15 @@ impl Shard {
     }
 
     /// The room, made if it is new: a mute may be told before its room, since facts are compacted.
+    /// A closed one makes place for it.
     pub(super) fn room(&mut self, app: AppId, room: &RoomId) -> Option<&mut Room> {
         let key = (app, room.clone());
         if !self.rooms.contains_key(&key) {
+            if self.rooms.len() >= self.limits.rooms_max
+                && let Some(closed) = self.closed.pop_first()
+            {
+                self.rooms.remove(&closed);
+            }
             if self.rooms.len() >= self.limits.rooms_max {
                 self.ignored += 1;
                 return None;

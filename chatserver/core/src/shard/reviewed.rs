@@ -4,11 +4,12 @@ use proto::control::Review;
 use proto::envelope::Accepted;
 use proto::id::{AppId, ItemId, ViewerId};
 use proto::item::Body;
-use proto::time::Mono;
-use proto::verdict::Verdict;
+use proto::time::{Mono, Wall};
+use proto::verdict::{Reason, Verdict};
 
 use super::{Output, Shard};
-use crate::asker::{Asked, Asker};
+use crate::asker::{Asked, Asker, Mark};
+use crate::judge::{Now, Refusal, never};
 use crate::review::{Answer, Found, Reviews, Rule, Ruling, Step};
 use crate::room::drop_as;
 use crate::text::Shown;
@@ -31,7 +32,7 @@ impl Shard {
     /// about reviews.
     pub(super) fn admit(
         &mut self,
-        (asker, viewer): (Asker, ViewerId),
+        (asker, viewer, mark): (Asker, ViewerId, Mark),
         mut accepted: Accepted,
         shown: Shown,
         room: Option<Review>,
@@ -44,6 +45,7 @@ impl Shard {
             app: *app,
             room: name.clone(),
             viewer: viewer.clone(),
+            mark,
             is_settled: false,
         };
         self.askers.push(id, asked, now);
@@ -55,10 +57,10 @@ impl Shard {
             sent = Some(std::mem::replace(text, masked));
         }
         match self.reviews.submit(accepted, found, room, now) {
-            Step::Rule(ruling) => self.rule(ruling),
+            Step::Rule(ruling) => self.rule(ruling, now),
             Step::Unasked(why, ruling) => {
                 self.outputs.push_back(Output::Unasked(why));
-                self.rule(ruling);
+                self.rule(ruling, now);
             }
             Step::Ask => {
                 let question = self.reviews.question(id, viewer, sent, found);
@@ -68,22 +70,46 @@ impl Shard {
     }
 
     /// Takes what a hook said about `id`, or that it said nothing.
-    pub(super) fn hear_hook(&mut self, id: ItemId, answer: Option<Answer>, now: Mono) {
-        if let Some(ruling) = self.reviews.answer(id, answer, now) {
-            self.rule(ruling);
+    pub(super) fn hear_hook(&mut self, id: ItemId, answer: Option<Answer>, now: Now) {
+        let Some(ruling) = self.reviews.answer(id, answer, now.mono) else { return };
+        let refusal = match &ruling {
+            Ruling::Show(accepted) => self.hear_again(accepted, now.wall).err(),
+            Ruling::Shadow(_) | Ruling::Refuse(..) => None,
+        };
+        match refusal {
+            Some(refusal) => self.refuse(id, refusal, now.mono),
+            None => self.rule(ruling, now.mono),
         }
     }
 
-    fn rule(&mut self, ruling: Ruling) {
-        let (id, verdict) = match ruling {
-            Ruling::Show(accepted) => {
-                self.outputs.push_back(Output::Publish(accepted));
-                return;
+    /// Whether what waited may still be shown.
+    fn hear_again(&mut self, accepted: &Accepted, now: Wall) -> Result<(), Refusal> {
+        let Accepted { app, room, item } = accepted;
+        // Of whom nobody knows any more that they wait, nobody knows who they are.
+        let Some(asked) = self.askers.find(item.id) else { return Ok(()) };
+        let room = self.rooms.get(&(*app, room.clone())).ok_or(never(Reason::NoRoom))?;
+        room.hear_again(&asked.viewer, item.role, now)
+    }
+
+    fn rule(&mut self, ruling: Ruling, now: Mono) {
+        match ruling {
+            Ruling::Show(accepted) => self.outputs.push_back(Output::Publish(accepted)),
+            Ruling::Shadow(id) => {
+                self.settle(id, Verdict::Shadow(id));
+                self.askers.take(id);
             }
-            Ruling::Shadow(id) => (id, Verdict::Shadow(id)),
-            Ruling::Refuse(id, refusal) => (id, drop_as(refusal)),
-        };
-        self.settle(id, verdict);
+            Ruling::Refuse(id, refusal) => self.refuse(id, refusal, now),
+        }
+    }
+
+    /// Tells the sender of an admitted comment that it is not shown after all.
+    pub(super) fn refuse(&mut self, id: ItemId, refusal: Refusal, now: Mono) {
+        let Some(asked) = self.askers.find(id).filter(|it| !it.is_settled) else { return };
+        let mut refusal = refusal;
+        if let Some(room) = self.rooms.get_mut(&(asked.app, asked.room.clone())) {
+            refusal = room.take_back(&asked.viewer, asked.mark, refusal, now);
+        }
+        self.settle(id, drop_as(refusal));
         self.askers.take(id);
     }
 }

@@ -7,6 +7,8 @@ use proto::item::{Placed, Role, Style};
 
 use super::*;
 
+#[path = "tests/again.rs"]
+mod again;
 #[path = "tests/rooms.rs"]
 mod rooms;
 
@@ -287,7 +289,8 @@ fn the_fate_of_what_was_admitted_goes_to_the_session_that_sent_it_last() {
     assert_eq!(told, vec![Output::Reply { node: NodeId(8), reply, whom: anybody() }]);
 }
 
-const LIMITS: Limits = Limits { shard: 5, rooms_max: 3, senders_max: 3, asked_max: 100, nodes_min: 1 };
+const LIMITS: Limits =
+    Limits { shard: 5, rooms_max: 3, senders_max: 3, asked_max: 100, nodes_min: 1 };
 
 fn at(ms: u64) -> Now {
     Now { mono: Mono(ms), wall: START + Duration::from_millis(ms) }

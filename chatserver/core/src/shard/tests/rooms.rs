@@ -43,3 +43,39 @@ fn facts_about_too_many_rooms_are_ignored_and_counted() {
 
     assert_eq!((shard.rooms(), shard.ignored()), (3, 1));
 }
+
+#[test]
+fn closed_rooms_make_place_for_others_and_rooms_not_yet_heard_of_do_not() {
+    let mut shard = shard(RoomSettings::default());
+    let id = |name| RoomId::parse(name).unwrap();
+    let viewer = ViewerId::parse("v").unwrap();
+    let mute = Fact::Mute { app: AppId(1), room: id("muted"), viewer, until: Wall(u64::MAX) };
+    feed(&mut shard, Input::Fact(mute), 0);
+    let mut tell = |name, open| {
+        let settings = RoomSettings::default();
+        let fact = RoomFact { app: AppId(1), room: id(name), version: 2, open, settings };
+        feed(&mut shard, Input::Fact(Fact::Room(fact)), 0);
+        (shard.rooms(), shard.is_full(), shard.ignored())
+    };
+
+    assert_eq!(tell("closed", false), (3, false, 0));
+    assert_eq!(tell("closed-later", false), (3, false, 0));
+    assert_eq!(tell("open", true), (3, true, 0));
+    assert_eq!(tell("one-more", true), (3, true, 1));
+    assert_eq!(tell("open", false), (3, false, 1));
+    assert_eq!(tell("one-more", true), (3, true, 1));
+}
+
+#[test]
+fn nothing_is_told_of_the_share_of_a_room_that_nobody_has_told_yet() {
+    let mut shard = Shard::new(LIMITS, SenderSecret::new([1; 32]), Wall(0));
+    let keep = |keep_permille| Fact::Keep { app: AppId(1), room: room(), keep_permille };
+    feed(&mut shard, Input::Fact(keep(10)), 0);
+
+    shard.tick(at(5000));
+    let before = drain(&mut shard);
+    feed(&mut shard, room_fact(1, RoomSettings::default()), 6000);
+    shard.tick(at(6000));
+
+    assert_eq!((before, drain(&mut shard)), (vec![], vec![Output::Tell(keep(1000))]));
+}
