@@ -82,6 +82,7 @@ impl Settings {
     pub fn new(fact: &RoomFact, house: House) -> Self {
         let RoomSettings { items_per_s, bytes_per_s, hot_sessions, cold_sessions, lanes, .. } =
             fact.settings;
+        let combo_ms = fact.settings.combo_ms;
         Self {
             room: fact.room.clone(),
             interval_ms: fact.settings.interval_ms.clamp(INTERVAL_MS_MIN, INTERVAL_MS_MAX),
@@ -95,7 +96,7 @@ impl Settings {
                 shares: lanes.and_then(shares).unwrap_or(house.shares),
                 wait_ms_max: house.wait_ms_max,
                 protected_waiting_max: house.protected_waiting_max,
-                combo: Duration::ZERO,
+                combo: Duration::from_millis(combo_ms.into()),
             },
             thermostat: thermostat::Limits {
                 hot_sessions,

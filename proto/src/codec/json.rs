@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::id::{Gen, ItemId, SenderRef, Seq};
-use crate::item::{Body, Lane, Placed, Role, Style};
+use crate::item::{Body, Lane, Placed, Repeat, Role, Style};
 use crate::segment::{Header, Segment};
 use crate::time::Wall;
 
@@ -15,9 +15,10 @@ struct Page<'a> {
     repeats: Vec<Line<'a>>,
 }
 
-/// One item. 64-bit ids are strings, since many readers keep only 53 bits.
-#[derive(Serialize)]
-struct Line<'a> {
+/// One item as integrators read it, in a segment's JSON and elsewhere. 64-bit ids are strings, since
+/// many readers keep only 53 bits.
+#[derive(Debug, Serialize)]
+pub struct Line<'a> {
     id: ItemId,
     #[serde(rename = "gen", skip_serializing_if = "Option::is_none")]
     gen_no: Option<Gen>,
@@ -42,10 +43,18 @@ struct Line<'a> {
     of: Option<ItemId>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct Gift {
     gift_no: u32,
     count: u32,
+}
+
+impl<'a> Line<'a> {
+    /// An item that stands by itself, with its gen.
+    #[must_use]
+    pub fn of(repeat: &'a Repeat) -> Self {
+        line(Some(repeat.gen_no), &repeat.placed)
+    }
 }
 
 fn as_text<S: serde::Serializer>(sender: &SenderRef, serializer: S) -> Result<S::Ok, S::Error> {
@@ -56,7 +65,7 @@ pub(super) fn segment(segment: &Segment) -> String {
     let page = Page {
         header: &segment.header,
         items: segment.items.iter().map(|it| line(None, it)).collect(),
-        repeats: segment.repeats.iter().map(|it| line(Some(it.gen_no), &it.placed)).collect(),
+        repeats: segment.repeats.iter().map(Line::of).collect(),
     };
     serde_json::to_string(&page).expect("a page has string keys only and no failing serializer")
 }

@@ -48,6 +48,9 @@ pub struct RoomSettings {
     /// Comments a second that the lite tier of segments carries, beside all gifts and notices;
     /// absent: as the broadcaster is configured.
     pub lite_comments_per_s: Option<u32>,
+    /// How long a small gift waits for others of its kind from the same sender, which are shown as
+    /// one with their counts together; 0: every gift by itself.
+    pub combo_ms: u32,
     /// Length of a slot.
     pub interval_ms: u32,
 }
@@ -75,6 +78,7 @@ impl Default for RoomSettings {
             bytes_per_s: 16 * 1024,
             lanes: None,
             lite_comments_per_s: None,
+            combo_ms: 0,
             interval_ms: 1000,
         }
     }

@@ -136,6 +136,25 @@ fn item(id: u64, lane: Lane, sender: u64) -> Item {
 }
 
 #[test]
+fn small_gifts_become_one_where_the_room_wants_combos() {
+    let gift = |id| {
+        let body = Body::Gift { gift_no: 1, count: 2, text: String::new() };
+        Input::Item(Item { body, ..item(id, Lane::LowGift, 1) })
+    };
+    let shown = |combo_ms| {
+        let mut stage = Stage::new(&RoomSettings { combo_ms, ..RoomSettings::default() });
+        (1..=3).for_each(|id| stage.tell(gift(id)));
+        stage.advance(5000);
+        let items = stage.flushes.iter().flat_map(|it| &it.items);
+        let count = |body: &Body| if let Body::Gift { count, .. } = body { *count } else { 0 };
+        items.map(|it| (it.item.id.0, count(&it.item.body))).collect::<Vec<_>>()
+    };
+
+    assert_eq!(shown(0), [(1, 2), (2, 2), (3, 2)]);
+    assert_eq!(shown(2000), [(1, 6)]);
+}
+
+#[test]
 fn every_slot_is_sealed_once_also_without_items() {
     let mut stage = Stage::new(&RoomSettings::default());
 
