@@ -7,6 +7,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use proto::id::RoomId;
 use stack::crowd::Fault;
 
+use crate::command::business::backup::Backup;
+use crate::command::business::people::{Ban, Mute, Person};
+use crate::command::business::room::Room;
+use crate::command::business::words::Words;
 use crate::command::keys::Keys;
 use crate::command::simulate::Gslb;
 use crate::command::token::Token;
@@ -39,6 +43,18 @@ pub(crate) enum Command {
     Say(Say),
     /// Play a file of recorded comments into a running room
     Replay(Replay),
+    /// List, make, change and close rooms; notices, roles, who did what
+    Room(Room),
+    /// Mute viewers of a room, end mutes, list them
+    Mute(Mute),
+    /// Keep accounts, devices and addresses out of a room, let them in again, list them
+    Ban(Ban),
+    /// End a viewer's sessions in a room
+    Kick(Person),
+    /// Print or replace lists of words
+    Words(Words),
+    /// Copy a stopped system's room store
+    Backup(Backup),
     /// Show, rotate and revoke keys, set policies, make certificates
     Keys(Keys),
     /// Mint a token, or explain why one is refused

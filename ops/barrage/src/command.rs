@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub(crate) mod bench;
+pub(crate) mod business;
 mod configuration;
 pub(crate) mod keys;
 pub(crate) mod place;

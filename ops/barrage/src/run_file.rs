@@ -9,8 +9,8 @@ use proto::id::RoomId;
 use serde::{Deserialize, Serialize};
 use stack::{Addrs, Stack};
 
-/// What `watch`, `say`, `replay`, `keys` and `token` read. It holds the demonstration's ticket key
-/// and operator key, so only its owner can read it.
+/// What `watch`, `say`, `replay`, `room` and its like, `keys` and `token` read. It holds the
+/// demonstration's ticket key, API key and operator key, so only its owner can read it.
 #[derive(Clone, Deserialize, Serialize)]
 pub(crate) struct RunFile {
     pub(crate) enter: String,
@@ -20,6 +20,9 @@ pub(crate) struct RunFile {
     /// Base of the auth service.
     pub(crate) auth: String,
     pub(crate) operator_key: String,
+    /// Base of the business API, and the app's key to it.
+    pub(crate) api: String,
+    pub(crate) api_key: String,
     /// Addresses that tokens are minted for.
     pub(crate) links: Vec<String>,
 }
@@ -27,7 +30,7 @@ pub(crate) struct RunFile {
 impl RunFile {
     /// Writes what a running stack can be reached by.
     pub(crate) fn write(data: &Path, stack: &Stack, room: &RoomId) -> anyhow::Result<()> {
-        let Addrs { enter, auth, link, .. } = stack.addrs();
+        let Addrs { enter, auth, link, api, .. } = stack.addrs();
         let run = Self {
             enter: enter.clone(),
             room: room.clone(),
@@ -35,6 +38,8 @@ impl RunFile {
             ticket_key: stack.identity().ticket_key.clone(),
             auth: auth.clone(),
             operator_key: stack.identity().operator_key.clone(),
+            api: api.clone(),
+            api_key: stack.identity().api_key.clone(),
             links: link.iter().map(Address::authority).collect(),
         };
         let path = path(data);

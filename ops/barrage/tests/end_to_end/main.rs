@@ -16,6 +16,7 @@ mod place;
 mod process;
 mod recordings;
 mod recovery;
+mod rooms;
 mod rules;
 mod segments;
 mod sessions;
