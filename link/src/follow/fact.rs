@@ -46,11 +46,7 @@ pub(super) fn learn(node: &Arc<Node>, fact: &Fact, moves: &mut Tasks) {
         }
         Fact::Keep { room, keep_permille, .. } => node.hub.lock().keep(room, *keep_permille),
         Fact::Heat { room, heat, gen_no, slot, .. } => {
-            if let Some(room) = node.rooms.know(room) {
-                let switch = Switch { heat: *heat, gen_no: *gen_no, slot: *slot };
-                let wake = room.change(|ring| ring.switch(switch, node.clock.mono()));
-                room.ring(wake, &node.pump);
-            }
+            switch(node, room, Switch { heat: *heat, gen_no: *gen_no, slot: *slot });
         }
         Fact::Bases { bases } => {
             node.quality.lock().learn(bases);
@@ -80,16 +76,16 @@ pub(super) fn learn(node: &Arc<Node>, fact: &Fact, moves: &mut Tasks) {
         }
         Fact::Exclude { room, until, .. } => {
             node.door.learn(fact, now);
-            if *until > now
-                && let Some(room) = node.rooms.find(room)
-            {
-                room.review();
+            if *until > now {
+                review(node, room);
             }
         }
-        Fact::Person { room, viewer, standing, .. } => {
-            node.boards.lock().stand(room, viewer, *standing);
+        Fact::Person { app, room, viewer, standing } => {
+            if !node.hub.lock().is_closed(*app, room) {
+                node.boards.lock().stand(*app, room, viewer, *standing);
+            }
         }
-        Fact::Attribute { room, attribute, .. } => write(node, room, attribute),
+        Fact::Attribute { app, room, attribute } => write(node, *app, room, attribute),
         Fact::Lease(_) | Fact::Words { .. } => {}
     }
 }
@@ -97,6 +93,9 @@ pub(super) fn learn(node: &Arc<Node>, fact: &Fact, moves: &mut Tasks) {
 fn room(node: &Node, fact: &RoomFact) {
     let was_open = node.hub.lock().is_open(&fact.room);
     let is_open = node.hub.lock().learn(fact);
+    if !fact.open {
+        node.boards.lock().close(fact.app, &fact.room);
+    }
     if was_open
         && !is_open
         && let Some(room) = node.rooms.find(&fact.room)
@@ -107,8 +106,23 @@ fn room(node: &Node, fact: &RoomFact) {
     }
 }
 
-fn write(node: &Node, id: &RoomId, attribute: &Attribute) {
-    if node.boards.lock().write(id, attribute)
+fn switch(node: &Node, id: &RoomId, switch: Switch) {
+    if let Some(room) = node.rooms.know(id) {
+        let wake = room.change(|ring| ring.switch(switch, node.clock.mono()));
+        room.ring(wake, &node.pump);
+    }
+}
+
+/// Lets every session of a room look whether it may still be there.
+fn review(node: &Node, id: &RoomId) {
+    if let Some(room) = node.rooms.find(id) {
+        room.review();
+    }
+}
+
+fn write(node: &Node, app: AppId, id: &RoomId, attribute: &Attribute) {
+    if !node.hub.lock().is_closed(app, id)
+        && node.boards.lock().write(app, id, attribute)
         && let Some(room) = node.rooms.find(id)
     {
         let attributes = vec![attribute.clone()];
