@@ -43,7 +43,6 @@ use admission::{Admission, Admitted};
 use ask::Room;
 use counts::{Counts, Outcome};
 use entrant::{Asker, Entrant};
-use numbers::Numbers;
 use offers::Makings;
 use render::{Form, Paths, Written};
 
@@ -197,8 +196,7 @@ impl Answerer {
     ) -> Result<(), Refusal> {
         let device = ask.client.device.as_ref().map(|it| DeviceId::parse(&it.0)).transpose();
         let device = device.map_err(|_| Refusal::Device)?;
-        let numbers = Numbers::draw().map_err(|_| Refusal::NoRandom)?;
-        let asker = self.asker(ask, known, numbers.account)?;
+        let asker = self.asker(ask, known)?;
         let entrant = asker.enter(&known.sight.policies)?;
         admitted.check_app(entrant.app)?;
 
@@ -215,21 +213,15 @@ impl Answerer {
             return Err(Refusal::Nowhere { retry_after_ms });
         }
         let shared = entrant.shared(device.as_ref(), from);
-        let makings = Makings { minter, shared, numbers: &numbers };
-        offers::put(form, &chosen, makings, answer)?;
+        offers::put(form, &chosen, Makings { minter, shared }, answer)?;
         self.written.delivery(form, paths, answer);
         render::put_retry_after(form, retry_after_ms, answer);
         self.counts.answered(outcome, entrant.by, carrier);
         Ok(())
     }
 
-    /// Who asks; without a ticket with the passing account `number`.
-    fn asker<'a>(
-        &self,
-        ask: &'a Ask<'_>,
-        known: &Moment,
-        number: [u8; 16],
-    ) -> Result<Asker<'a>, Refusal> {
+    /// Who asks; without a ticket with a passing account.
+    fn asker<'a>(&self, ask: &'a Ask<'_>, known: &Moment) -> Result<Asker<'a>, Refusal> {
         let ticket = &*ask.ticket.0;
         if !ticket.is_empty() {
             if ask.app.is_some() || ask.room.is_some() {
@@ -245,6 +237,7 @@ impl Answerer {
         if !self.apps.contains(&app) {
             return Err(TicketRefusal::UnknownApp { app }.into());
         }
+        let [number] = numbers::draw()?;
         Ok(Asker::passing(app, room, number))
     }
 

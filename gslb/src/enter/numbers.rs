@@ -1,11 +1,11 @@
 //! Numbers that nobody can guess: of tokens, and of passing accounts.
 
 use std::cell::RefCell;
-use std::io;
 
-use gslb_core::assign::ADDRESSES_PER_ANSWER;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+
+use super::Refusal;
 
 thread_local! {
     /// One for each thread, so that they do not wait for each other; seeded by the operating
@@ -13,32 +13,27 @@ thread_local! {
     static GENERATOR: RefCell<Option<StdRng>> = const { RefCell::new(None) };
 }
 
-/// Those of one answer: to draw them one by one takes twice the time.
-#[derive(Debug)]
-pub(super) struct Numbers {
-    /// Of the viewer, who may have no account.
-    pub(super) account: [u8; 16],
-    pub(super) tokens: [[u8; 16]; ADDRESSES_PER_ANSWER],
+/// The next `N`: to draw them one by one takes twice the time.
+///
+/// # Errors
+/// When the operating system gives a new thread no seed.
+#[inline]
+pub(super) fn draw<const N: usize>() -> Result<[[u8; 16]; N], Refusal> {
+    GENERATOR.with_borrow_mut(|generator| {
+        let generator = match generator {
+            Some(generator) => generator,
+            None => generator.insert(seeded()?),
+        };
+        let mut numbers = [[0; 16]; N];
+        generator.fill_bytes(numbers.as_flattened_mut());
+        Ok(numbers)
+    })
 }
 
-impl Numbers {
-    /// The next ones.
-    ///
-    /// # Errors
-    /// When the operating system gives a new thread no seed.
-    #[inline]
-    pub(super) fn draw() -> io::Result<Self> {
-        GENERATOR.with_borrow_mut(|generator| {
-            let generator = match generator {
-                Some(generator) => generator,
-                None => generator.insert(StdRng::from_seed(kit::seed::random_bytes()?)),
-            };
-            let mut numbers = [[0; 16]; 1 + ADDRESSES_PER_ANSWER];
-            generator.fill_bytes(numbers.as_flattened_mut());
-            let [account, tokens @ ..] = numbers;
-            Ok(Self { account, tokens })
-        })
-    }
+#[cold]
+fn seeded() -> Result<StdRng, Refusal> {
+    let seed = kit::seed::random_bytes().map_err(|_| Refusal::NoRandom)?;
+    Ok(StdRng::from_seed(seed))
 }
 
 #[cfg(test)]
@@ -49,10 +44,7 @@ mod tests {
 
     #[test]
     fn numbers_do_not_repeat_within_or_across_threads() {
-        let some = || {
-            let numbers = (0..250).map(|_| Numbers::draw().unwrap());
-            numbers.flat_map(|it| [it.account].into_iter().chain(it.tokens)).collect::<Vec<_>>()
-        };
+        let some = || (0..250).flat_map(|_| draw::<4>().unwrap()).collect::<Vec<_>>();
 
         let other = std::thread::spawn(some).join().unwrap();
         let numbers: BTreeSet<_> = some().into_iter().chain(other).collect();

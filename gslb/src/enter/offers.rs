@@ -4,7 +4,7 @@ use auth_core::token::{Own, Shared, mint_each};
 use gslb_core::listener::Listener;
 
 use super::render::{self, Form};
-use super::{Chosen, Numbers, Refusal};
+use super::{Chosen, Refusal, numbers};
 use crate::known::Minter;
 
 /// What tokens are made of.
@@ -12,7 +12,6 @@ use crate::known::Minter;
 pub(super) struct Makings<'a> {
     pub(super) minter: &'a Minter,
     pub(super) shared: Shared<'a>,
-    pub(super) numbers: &'a Numbers,
 }
 
 /// Writes the addresses, each with a token of its own.
@@ -39,15 +38,16 @@ fn put_each<const N: usize>(
     makings: Makings<'_>,
     answer: &mut Vec<u8>,
 ) -> Result<(), Refusal> {
-    let Makings { minter, shared, numbers } = makings;
+    let Makings { minter, shared } = makings;
     let epoch = minter.epoch(shared.iat_s);
     let keys = listeners.map(|it| minter.key(shared.app, it.link_id(), epoch));
     if keys.iter().any(Result::is_err) {
         return Err(Refusal::NoKeys);
     }
+    let numbers = numbers::draw::<N>()?;
     let own = std::array::from_fn(|at| Own {
         link: listeners[at].link_id(),
-        jti: &numbers.tokens[at],
+        jti: &numbers[at],
         key: keys[at].as_deref().expect("none of them is missing"),
     });
     mint_each::<N>(&shared, own, |at, token| {
