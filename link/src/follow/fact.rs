@@ -8,6 +8,7 @@ use proto::attribute::Attribute;
 use proto::close::CloseCode;
 use proto::control::{Fact, RoomFact};
 use proto::frame::{Control, Downlink};
+use proto::head::Base;
 use proto::id::{AppId, RoomId, ViewerId};
 use proto::time::Wall;
 
@@ -48,13 +49,7 @@ pub(super) fn learn(node: &Arc<Node>, fact: &Fact, moves: &mut Tasks) {
         Fact::Heat { room, heat, gen_no, slot, .. } => {
             switch(node, room, Switch { heat: *heat, gen_no: *gen_no, slot: *slot });
         }
-        Fact::Bases { bases } => {
-            node.quality.lock().learn(bases);
-            let frame = Downlink::Control(Control::Bases { bases: bases.clone() }).encode();
-            for line in node.lines.all() {
-                line.put(Mail::Frame(frame.clone()));
-            }
-        }
+        Fact::Bases { bases } => weigh(node, bases),
         Fact::Move { node: place, sessions, window_ms, addresses, at, drain, .. } => {
             let is_due = drain.is_none() || node.is_draining();
             if *place == node.config.node && is_due && node.take_move(*at, *window_ms) {
@@ -103,6 +98,14 @@ fn room(node: &Node, fact: &RoomFact) {
         let closed = Control::Closed { room: fact.room.clone() };
         let wake = room.change(|ring| ring.news(closed, node.clock.mono()));
         room.ring(wake, &node.pump);
+    }
+}
+
+fn weigh(node: &Node, bases: &[Base]) {
+    node.quality.lock().learn(bases);
+    let frame = Downlink::Control(Control::Bases { bases: bases.to_vec() }).encode();
+    for line in node.lines.all() {
+        line.put(Mail::Frame(frame.clone()));
     }
 }
 
