@@ -5,7 +5,7 @@
 
 mod publish;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ use crate::press::{Job, Ticket};
 
 /// Records of `accepted` taken at once.
 const RECORDS_MAX: usize = 64;
-/// Rooms known by their facts.
+/// Rooms known by their facts; closed ones go first.
 const ROOMS_MAX: usize = 100_000;
 /// How often rooms are told their people.
 const GAUGE: Duration = Duration::from_secs(1);
@@ -69,6 +69,8 @@ struct Driver {
     tools: Tools,
     partitions: BTreeMap<PartitionNo, Owned>,
     facts: BTreeMap<RoomId, RoomFact>,
+    /// Those of them that are closed.
+    closed: BTreeSet<RoomId>,
     crowd: Crowd,
     /// Facts for `control`, in order.
     says: VecDeque<Fact>,
@@ -150,6 +152,7 @@ impl Driver {
             tools,
             partitions: BTreeMap::new(),
             facts: BTreeMap::new(),
+            closed: BTreeSet::new(),
             says: VecDeque::new(),
             jobs: VecDeque::new(),
             asks: FuturesUnordered::new(),
@@ -285,14 +288,37 @@ impl Driver {
                 }
                 Ok(_) | Err(_) => continue,
             };
-            if self.facts.len() >= ROOMS_MAX && !self.facts.contains_key(&fact.room) {
+            if !self.facts.contains_key(&fact.room) && !self.make_place() {
                 self.tools.counts.skipped("control");
                 continue;
             }
             let room = fact.room.clone();
+            if fact.open {
+                self.closed.remove(&room);
+            } else {
+                self.closed.insert(room.clone());
+            }
             self.facts.insert(room.clone(), fact);
             self.apply(&room);
         }
+    }
+
+    /// Whether there is place for one more room: one that is closed, and that nothing is done for
+    /// any more, is forgotten for it.
+    fn make_place(&mut self) -> bool {
+        if self.facts.len() < ROOMS_MAX {
+            return true;
+        }
+        let is_driven = |room: &&RoomId| {
+            let partition = topic::accepted().partition_of_room(room);
+            self.partitions.get(&partition).is_some_and(|it| it.drives(room))
+        };
+        let over = self.closed.iter().find(|it| !is_driven(it)).cloned();
+        if let Some(room) = &over {
+            self.closed.remove(room);
+            self.facts.remove(room);
+        }
+        over.is_some()
     }
 
     /// Brings a room's newest fact to its machine, if it is owned here.

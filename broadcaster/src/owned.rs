@@ -78,6 +78,11 @@ impl Owned {
         self.parcel.is_empty() && self.rooms.values().all(Driven::is_idle)
     }
 
+    /// Whether a room is being opened, runs, or has just ended.
+    pub(crate) fn drives(&self, room: &RoomId) -> bool {
+        self.rooms.contains_key(room)
+    }
+
     /// Its rooms.
     pub(crate) fn rooms(&self) -> impl Iterator<Item = &RoomId> {
         self.rooms.keys()
@@ -189,7 +194,7 @@ impl Owned {
     pub(crate) fn turn(&mut self, now: Now, counts: &Counts) -> Vec<Want> {
         let mut entries = Vec::new();
         let mut wants = Vec::new();
-        let mut lost = Vec::new();
+        let (mut lost, mut over) = (Vec::new(), Vec::new());
         self.next_tick = Mono(u64::MAX);
         for (room, driven) in &mut self.rooms {
             if let Life::Unknown { since } = driven.life()
@@ -209,9 +214,16 @@ impl Owned {
             self.parcel.done.append(&mut said.done);
             wants.append(&mut said.wants);
             self.next_tick = self.next_tick.min(driven.deadline(now.mono + LOOK));
+            if driven.is_over(now.mono) {
+                over.push(room.clone());
+            }
         }
         for room in lost {
             entries.extend(self.give_up(&room, counts));
+        }
+        for room in over {
+            self.rooms.remove(&room);
+            self.parcel.jobs.push(Job::Release { room });
         }
         self.parcel.pack(entries);
         wants

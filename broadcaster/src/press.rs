@@ -47,7 +47,7 @@ pub(crate) enum Job {
     Opened { room: RoomId, info: GenInfo },
     /// A slot is to be written.
     Seal { ticket: Ticket, sealed: Box<Sealed> },
-    /// The room is another's.
+    /// The room is another's, or is over.
     Release { room: RoomId },
     /// Segments are served from these bases now.
     Bases(Vec<Base>),

@@ -152,8 +152,8 @@ impl Scheduler {
         }
     }
 
-    /// Gives up a waiting item, of whichever lane; whether there was one. With a gift go those that
-    /// joined it; one of those goes alone.
+    /// Gives up a waiting item, of whichever lane; whether there was one. Of gifts that became one,
+    /// only this one goes.
     pub fn recall(&mut self, id: ItemId) -> bool {
         for queue in &mut self.lanes {
             if let Some(waiting) = queue.iter_mut().find(|it| it.joined.iter().any(|it| it.0 == id))
@@ -163,11 +163,12 @@ impl Scheduler {
                 self.settled.push_back(Settled { id, lane, fate });
                 return true;
             }
-            let found = queue.iter().position(|it| it.item.id == id);
-            if let Some(Waiting { item, joined, .. }) = found.and_then(|it| queue.remove(it)) {
-                let shed = shed(&item, Reason::Recalled);
-                self.settled.push_back(shed);
-                self.settled.extend(joined.iter().map(|&(id, _)| Settled { id, ..shed }));
+            let found = queue.iter_mut().enumerate().find(|it| it.1.item.id == id);
+            if let Some((at, waiting)) = found {
+                self.settled.push_back(shed(&waiting.item, Reason::Recalled));
+                if !combo::go_on(waiting) {
+                    queue.remove(at);
+                }
                 return true;
             }
         }

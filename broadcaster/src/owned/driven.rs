@@ -1,6 +1,7 @@
 //! One room, from the first item or fact until the partition is another's.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use broadcaster_core::room::{Sealed, Told};
 use broadcaster_core::settings::House;
@@ -22,6 +23,9 @@ use crate::press::{Job, Ticket};
 /// Items that wait while a room is opened; more are left to their journal.
 const PARKED_MAX: usize = ENVELOPE_ENTRIES_MAX;
 
+/// How long a room that ended still knows what became of its items: journals ask within seconds.
+const ENDED_LIFE: Duration = Duration::from_mins(10);
+
 /// A room and what is between it and the outside.
 #[derive(Debug)]
 pub(crate) struct Driven {
@@ -29,6 +33,8 @@ pub(crate) struct Driven {
     stage: Stage,
     parked: Vec<Item>,
     pending: VecDeque<Pending>,
+    /// Since when nothing more can come of it.
+    ended: Option<Mono>,
 }
 
 #[derive(Debug)]
@@ -69,7 +75,8 @@ pub(crate) struct Said {
 
 impl Driven {
     pub(crate) const fn unknown(app: AppId, since: Mono) -> Self {
-        Self { app, stage: Stage::Unknown { since }, parked: Vec::new(), pending: VecDeque::new() }
+        let stage = Stage::Unknown { since };
+        Self { app, stage, parked: Vec::new(), pending: VecDeque::new(), ended: None }
     }
 
     pub(crate) const fn app(&self) -> AppId {
@@ -93,6 +100,13 @@ impl Driven {
     /// Whether stopping now loses nothing.
     pub(crate) fn is_idle(&self) -> bool {
         self.pending.is_empty() && self.room().is_none_or(Room::is_idle)
+    }
+
+    /// Whether it ended so long ago that nobody asks for its items' fates again.
+    pub(crate) fn is_over(&mut self, now: Mono) -> bool {
+        let has_ended = self.pending.is_empty() && self.room().is_some_and(Room::is_ended);
+        self.ended = has_ended.then(|| self.ended.unwrap_or(now));
+        self.ended.is_some_and(|it| now.since(it) >= ENDED_LIFE)
     }
 
     /// When to tick it; `look` while no fact has named it.

@@ -52,8 +52,22 @@ pub(super) fn leave(waiting: &mut Waiting, id: ItemId) {
     let Some(at) = waiting.joined.iter().position(|it| it.0 == id) else {
         return;
     };
-    let (_, count) = waiting.joined.swap_remove(at);
+    let (_, count) = waiting.joined.remove(at);
     if let Body::Gift { count: sum, .. } = &mut waiting.item.body {
         *sum -= count;
     }
+}
+
+/// Takes the first gift out: the next one stands for the rest. Whether there is one.
+pub(super) fn go_on(waiting: &mut Waiting) -> bool {
+    let Some(&(next, _)) = waiting.joined.first() else {
+        return false;
+    };
+    let rest = waiting.joined.iter().map(|it| it.1).sum();
+    waiting.joined.remove(0);
+    waiting.item.id = next;
+    if let Body::Gift { count: sum, .. } = &mut waiting.item.body {
+        *sum = rest;
+    }
+    true
 }

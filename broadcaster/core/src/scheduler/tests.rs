@@ -168,19 +168,24 @@ fn a_high_gift_waits_for_none_and_takes_in_those_that_wait_too() {
 }
 
 #[test]
-fn a_recalled_gift_leaves_its_combo_and_the_first_takes_all_with_it() {
+fn a_recalled_gift_leaves_its_combo_and_the_rest_goes_on_under_the_next_one() {
     let mut scheduler = Scheduler::new(Limits { combo: COMBO, ..limits(50, 1 << 20) });
-    for id in 1..=3 {
+    for id in 1..=4 {
         scheduler.push(gift(id, 1, Lane::LowGift), Mono(0)).unwrap();
     }
+    let first = |it: &Scheduler| counted(&it.lanes[index(Lane::LowGift)][0].item);
 
     assert!(scheduler.recall(ItemId(2)));
-    assert_eq!(counted(&scheduler.lanes[index(Lane::LowGift)][0].item), (1, 4));
+    assert_eq!(first(&scheduler), (1, 6));
     assert!(scheduler.recall(ItemId(1)));
+    assert_eq!(first(&scheduler), (3, 4));
+    assert!(scheduler.recall(ItemId(3)));
+    assert_eq!(first(&scheduler), (4, 2));
+    assert!(scheduler.recall(ItemId(4)));
 
-    assert!(scheduler.is_empty() && !scheduler.recall(ItemId(3)));
+    assert!(scheduler.is_empty() && !scheduler.recall(ItemId(4)));
     let ids: Vec<u64> = settled(&mut scheduler).iter().map(|it| it.id.0).collect();
-    assert_eq!(ids, [2, 1, 3]);
+    assert_eq!(ids, [2, 1, 3, 4]);
 }
 
 const COMBO: Duration = Duration::from_secs(1);
@@ -193,7 +198,11 @@ fn gift(id: u64, sender: u64, lane: Lane) -> Item {
 fn counted(item: &Item) -> (u64, u32) {
     match item.body {
         Body::Gift { count, .. } => (item.id.0, count),
-        _ => (item.id.0, 0),
+        Body::Comment { .. }
+        | Body::Like { .. }
+        | Body::Entry
+        | Body::Notice { .. }
+        | Body::Tombstone { .. } => (item.id.0, 0),
     }
 }
 

@@ -60,8 +60,9 @@ fn a_resting_room_can_be_closed_and_changed() {
 
     stage.tell(Input::Open(Box::new(limits(&RoomSettings::default()))));
     stay(&mut stage, 0, REST_S);
+    assert!(!stage.room.is_ended());
     stage.tell(Input::Close);
-    assert!(stage.has_ended);
+    assert!(stage.has_ended && stage.room.is_ended());
 }
 
 /// So many sessions are there for so many seconds.
