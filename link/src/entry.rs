@@ -94,6 +94,10 @@ impl Node {
         let (entry, latest, online) = room.listen(reading, &presence.line, |ring| {
             (entry::enter(ring, join.resume, reading), ring.latest(), ring.people())
         });
+        // Whoever was excluded since the first look was not yet among those who are told.
+        if presence.is_excluded(&join.room) {
+            presence.line.review();
+        }
         let Entry { heat, path, resumed, news, cursor } = entry;
         // The people in all are known from the room's heat only; until then, those here.
         let online = online.max(people);

@@ -58,6 +58,7 @@ metrics! {
     LINK_POLICY_REFUSALS_TOTAL = Counter "link_policy_refusals_total" [] "Joins refused because a room's policy does not let this kind of account in.";
     LINK_UNKEPT_USES_TOTAL = Counter "link_unkept_uses_total" [] "Used single-use tokens that could not be kept on disk: after a restart they could be used again.";
     LINK_CONTROL_LOSSES_TOTAL = Counter "link_control_losses_total" [] "Times that the bus had lost what it held of control, which was then read again from its beginning.";
+    LINK_FACTS_IGNORED = Gauge "link_facts_ignored" [] "Facts about roles and attributes that were ignored since the start because too many rooms have some.";
     LINK_BESIEGED = Gauge "link_besieged" [] "Whether the node counts as attacked: it gets no new viewers, and its sessions move.";
     LINK_LOAD_REPORTS_TOTAL = Counter "link_load_reports_total" [] "Load reports sent, each to every collector.";
     LINK_LOST_RECORDS_TOTAL = Counter "link_lost_records_total" ["topic"] "Records that left the bus before the node read them.";
@@ -106,6 +107,7 @@ metrics! {
     CHATSERVER_ROOMS = Gauge "chatserver_rooms" [] "Rooms known.";
     CHATSERVER_ITEMS_ASKED = Gauge "chatserver_items_asked" [] "Admitted comments whose fate is not known yet.";
     CHATSERVER_FACTS_IGNORED = Gauge "chatserver_facts_ignored" [] "Facts ignored since the start because too many rooms are known.";
+    CHATSERVER_FACTS_UNTOLD_TOTAL = Counter "chatserver_facts_untold_total" [] "Facts that the bus did not take when everyone was to be told; they are told again.";
     CHATSERVER_GIFTS_TOTAL = Counter "chatserver_gifts_total" ["lane", "outcome"] "Gifts and notices asked for: accepted, repeated, reused (key with other content), over_share.";
     CHATSERVER_JOURNAL_OPEN_ENTRIES = Gauge "chatserver_journal_open_entries" [] "Acknowledged gifts and notices not known to be shown, in the partitions this process keeps.";
     CHATSERVER_JOURNAL_REPUBLISHED_TOTAL = Counter "chatserver_journal_republished_total" [] "Open journal entries published again.";

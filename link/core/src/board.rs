@@ -4,16 +4,19 @@ use std::collections::BTreeMap;
 
 use proto::attribute::{ATTRIBUTES_MAX, Attribute};
 use proto::control::Standing;
-use proto::id::{AttributeName, RoomId, ViewerId};
+use proto::id::{AppId, AttributeName, RoomId, ViewerId};
 
 /// Viewers of whom one room says what they are; chatservers keep to this.
 const STANDINGS_MAX: usize = 10_000;
 
 /// The boards of all rooms that have something on one. It may be told of before its room is.
+///
+/// Another app's room of the same name, or a later one, has a board of its own.
 #[derive(Debug)]
 pub struct Boards {
-    boards: BTreeMap<RoomId, Board>,
+    boards: BTreeMap<(AppId, RoomId), Board>,
     rooms_max: usize,
+    ignored: u64,
 }
 
 #[derive(Debug, Default)]
@@ -26,12 +29,13 @@ impl Boards {
     /// None yet; at most `rooms_max` rooms will have one.
     #[must_use]
     pub const fn new(rooms_max: usize) -> Self {
-        Self { boards: BTreeMap::new(), rooms_max }
+        Self { boards: BTreeMap::new(), rooms_max, ignored: 0 }
     }
 
     /// Takes in what stands under a name now. Says whether that is news.
-    pub fn write(&mut self, room: &RoomId, attribute: &Attribute) -> bool {
-        let Some(board) = self.board(room) else {
+    pub fn write(&mut self, app: AppId, room: &RoomId, attribute: &Attribute) -> bool {
+        let key = (app, room.clone());
+        let Some(board) = self.board(&key) else {
             return false;
         };
         let known = board.attributes.get(&attribute.name);
@@ -43,13 +47,14 @@ impl Boards {
         } else if is_news {
             board.attributes.remove(&attribute.name);
         }
-        self.tidy(room);
+        self.tidy(&key);
         is_news
     }
 
     /// Takes in what a viewer is.
-    pub fn stand(&mut self, room: &RoomId, viewer: &ViewerId, standing: Standing) {
-        let Some(board) = self.board(room) else {
+    pub fn stand(&mut self, app: AppId, room: &RoomId, viewer: &ViewerId, standing: Standing) {
+        let key = (app, room.clone());
+        let Some(board) = self.board(&key) else {
             return;
         };
         if standing.is_none() {
@@ -57,36 +62,48 @@ impl Boards {
         } else if board.standings.len() < STANDINGS_MAX || board.standings.contains_key(viewer) {
             board.standings.insert(viewer.clone(), standing);
         }
-        self.tidy(room);
+        self.tidy(&key);
+    }
+
+    /// Takes down the board of a room that is closed.
+    pub fn close(&mut self, app: AppId, room: &RoomId) {
+        self.boards.remove(&(app, room.clone()));
+    }
+
+    /// What was ignored because too many rooms have a board.
+    #[must_use]
+    pub const fn ignored(&self) -> u64 {
+        self.ignored
     }
 
     /// Everything that stands on a room's board.
     #[must_use]
-    pub fn attributes(&self, room: &RoomId) -> Vec<Attribute> {
-        let board = self.boards.get(room);
+    pub fn attributes(&self, app: AppId, room: &RoomId) -> Vec<Attribute> {
+        let board = self.boards.get(&(app, room.clone()));
         board.map_or_else(Vec::new, |it| it.attributes.values().cloned().collect())
     }
 
     /// What a viewer is by the room's word.
     #[must_use]
-    pub fn standing(&self, room: &RoomId, viewer: &ViewerId) -> Standing {
-        let standing = self.boards.get(room).and_then(|it| it.standings.get(viewer));
-        standing.copied().unwrap_or_default()
+    pub fn standing(&self, app: AppId, room: &RoomId, viewer: &ViewerId) -> Standing {
+        let board = self.boards.get(&(app, room.clone()));
+        board.and_then(|it| it.standings.get(viewer)).copied().unwrap_or_default()
     }
 
     /// The room's board, made if there is place for it.
-    fn board(&mut self, room: &RoomId) -> Option<&mut Board> {
-        if self.boards.len() >= self.rooms_max && !self.boards.contains_key(room) {
+    fn board(&mut self, key: &(AppId, RoomId)) -> Option<&mut Board> {
+        if self.boards.len() >= self.rooms_max && !self.boards.contains_key(key) {
+            self.ignored += 1;
             return None;
         }
-        Some(self.boards.entry(room.clone()).or_default())
+        Some(self.boards.entry(key.clone()).or_default())
     }
 
     /// A board with nothing on it is none.
-    fn tidy(&mut self, room: &RoomId) {
+    fn tidy(&mut self, key: &(AppId, RoomId)) {
         let is_empty = |it: &Board| it.attributes.is_empty() && it.standings.is_empty();
-        if self.boards.get(room).is_some_and(is_empty) {
-            self.boards.remove(room);
+        if self.boards.get(key).is_some_and(is_empty) {
+            self.boards.remove(key);
         }
     }
 }
@@ -96,6 +113,8 @@ mod tests {
     use proto::attribute::Value;
 
     use super::*;
+
+    const APP: AppId = AppId(1);
 
     fn room(name: &str) -> RoomId {
         RoomId::parse(name).unwrap()
@@ -110,15 +129,15 @@ mod tests {
     fn the_newest_version_of_each_name_stands() {
         let mut boards = Boards::new(10);
 
-        assert!(boards.write(&room("r"), &attribute("a", 2, Some(1))));
-        assert!(!boards.write(&room("r"), &attribute("a", 2, Some(2))));
-        assert!(!boards.write(&room("r"), &attribute("a", 1, None)));
-        assert!(boards.write(&room("r"), &attribute("b", 1, Some(3))));
-        assert!(boards.write(&room("r"), &attribute("a", 3, Some(4))));
+        assert!(boards.write(APP, &room("r"), &attribute("a", 2, Some(1))));
+        assert!(!boards.write(APP, &room("r"), &attribute("a", 2, Some(2))));
+        assert!(!boards.write(APP, &room("r"), &attribute("a", 1, None)));
+        assert!(boards.write(APP, &room("r"), &attribute("b", 1, Some(3))));
+        assert!(boards.write(APP, &room("r"), &attribute("a", 3, Some(4))));
 
         let all = [attribute("a", 3, Some(4)), attribute("b", 1, Some(3))];
-        assert_eq!(boards.attributes(&room("r")), all);
-        assert_eq!(boards.attributes(&room("q")), []);
+        assert_eq!(boards.attributes(APP, &room("r")), all);
+        assert_eq!(boards.attributes(APP, &room("q")), []);
     }
 
     #[test]
@@ -126,15 +145,28 @@ mod tests {
         let mut boards = Boards::new(1);
         let viewer = ViewerId::parse("v").unwrap();
         let listed = Standing { listed: true, ..Standing::default() };
-        boards.stand(&room("r"), &viewer, listed);
+        boards.stand(APP, &room("r"), &viewer, listed);
 
-        assert!(!boards.write(&room("q"), &attribute("a", 1, Some(1))));
-        assert!(boards.standing(&room("r"), &viewer).listed);
+        assert!(!boards.write(APP, &room("q"), &attribute("a", 1, Some(1))));
+        assert_eq!(boards.ignored(), 1);
+        assert!(boards.standing(APP, &room("r"), &viewer).listed);
 
-        boards.stand(&room("r"), &viewer, Standing::default());
+        boards.stand(APP, &room("r"), &viewer, Standing::default());
         for no in 0..=ATTRIBUTES_MAX {
-            assert!(boards.write(&room("q"), &attribute(&format!("a{no}"), 1, Some(1))));
+            assert!(boards.write(APP, &room("q"), &attribute(&format!("a{no}"), 1, Some(1))));
         }
-        assert!(!boards.write(&room("q"), &attribute("more", 1, Some(1))));
+        assert!(!boards.write(APP, &room("q"), &attribute("more", 1, Some(1))));
+    }
+
+    #[test]
+    fn a_closed_rooms_board_makes_place_and_is_nobody_elses() {
+        let mut boards = Boards::new(1);
+        boards.write(APP, &room("r"), &attribute("a", 5, Some(1)));
+
+        assert_eq!(boards.attributes(AppId(2), &room("r")), []);
+        assert!(!boards.write(AppId(2), &room("r"), &attribute("a", 1, Some(2))));
+        boards.close(APP, &room("r"));
+        assert!(boards.write(AppId(2), &room("r"), &attribute("a", 1, Some(2))));
+        assert_eq!(boards.attributes(APP, &room("r")), []);
     }
 }

@@ -123,8 +123,16 @@ impl Hub {
     }
 
     /// Takes in a room's settings. Says whether the room is open and known here now; an older
-    /// version than the known one changes nothing.
+    /// version than the known one changes nothing. A later room of the name, in another app, takes
+    /// the place of one that is closed and deserted.
     pub fn learn(&mut self, fact: &RoomFact) -> bool {
+        let is_followed = |it: &Room| {
+            let is_over = !it.open && it.sessions.is_empty();
+            is_over && it.app != fact.app && it.version < fact.version
+        };
+        if self.rooms.get(&fact.room).is_some_and(is_followed) {
+            self.rooms.remove(&fact.room);
+        }
         if !self.rooms.contains_key(&fact.room) && self.rooms.len() >= self.rooms_max {
             self.rooms.retain(|_, room| room.open || !room.sessions.is_empty());
             if self.rooms.len() >= self.rooms_max {
@@ -265,6 +273,12 @@ impl Hub {
     #[must_use]
     pub fn is_open(&self, room: &RoomId) -> bool {
         self.rooms.get(room).is_some_and(|it| it.open)
+    }
+
+    /// Whether the room is known to be closed.
+    #[must_use]
+    pub fn is_closed(&self, app: AppId, room: &RoomId) -> bool {
+        self.rooms.get(room).is_some_and(|it| it.app == app && !it.open)
     }
 
     /// Every room with a session here or a comment since the last call, and once more those that

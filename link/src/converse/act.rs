@@ -83,7 +83,7 @@ impl Conversation {
             if !reads_on {
                 self.outbox.follow(room, cursor);
             }
-            let attributes = self.presence.node.boards.lock().attributes(&join.room);
+            let attributes = self.presence.node.boards.lock().attributes(member.app, &join.room);
             let room = join.room.clone();
             let board =
                 (!attributes.is_empty()).then_some(Control::Attributes { room, attributes });
@@ -131,9 +131,9 @@ impl Conversation {
 
     /// By token or by the room's word: a host, a moderator, or somebody on the allow-list.
     fn is_always_kept(&self, entry: &UplinkEntry) -> bool {
-        let standing = self.presence.node.boards.lock().standing(&entry.room, &entry.viewer);
-        let role = standing.role.unwrap_or(entry.role);
-        standing.listed || matches!(role, Role::Host | Role::Moderator)
+        let UplinkEntry { app, room, viewer, role: by_token, .. } = entry;
+        let standing = self.presence.node.boards.lock().standing(*app, room, viewer);
+        standing.listed || standing.role.unwrap_or_default().max(*by_token) >= Role::Moderator
     }
 
     fn drop_comment(&mut self, cid: Option<Cid>, reason: Reason, retry_after_ms: u32) {

@@ -136,6 +136,9 @@ impl Presence {
             return Err(Shut::named(CloseCode::TokenInvalid, "other_account"));
         }
         self.node.door.check_kicks(&permit, self.node.clock.wall())?;
+        // A refresh names no device; the session is still the one that the login named.
+        let before = self.permit.take();
+        permit.device = permit.device.or_else(|| before.and_then(|it| it.device));
         self.permit = Some(Box::new(permit));
         Ok(())
     }
@@ -191,9 +194,12 @@ impl Presence {
     pub(crate) fn is_excluded(&self, room: &RoomId) -> bool {
         let now = self.node.clock.wall();
         self.permit.as_ref().is_some_and(|it| {
-            self.node.door.is_excluded(it, room, now)
-                && !self.node.boards.lock().standing(room, &it.member.viewer).listed
+            self.node.door.is_excluded(it, room, now) && !self.is_listed(&it.member, room)
         })
+    }
+
+    fn is_listed(&self, member: &Member, room: &RoomId) -> bool {
+        self.node.boards.lock().standing(member.app, room, &member.viewer).listed
     }
 
     /// Where the session comes from, and with what.

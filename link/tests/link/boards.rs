@@ -1,7 +1,7 @@
 //! What a room tells everyone in it, and those who come later.
 
 use proto::attribute::{Attribute, Value};
-use proto::control::{Fact, Standing};
+use proto::control::{Fact, RoomFact, Standing};
 use proto::frame::{Control, Downlink, Outcome};
 use proto::id::{AttributeName, ViewerId};
 use proto::verdict::{Reason, Verdict};
@@ -26,6 +26,29 @@ async fn a_notice_is_told_to_those_who_are_there_and_to_those_who_come() {
     assert_eq!(late.receive().await, told(vec![gone]));
     let mut last = world.enter("tcp", "carol", "r").await;
     assert_eq!(last.receive().await, told(vec![votes]));
+}
+
+#[tokio::test]
+async fn what_a_closed_room_told_is_not_told_in_a_later_one_of_its_name() {
+    let world = World::new().await;
+    world.open_room("q").await;
+    let mut bob = world.enter("tcp", "bob", "q").await;
+    let fact = |version, open| {
+        let settings = proto::control::RoomSettings::default();
+        Fact::Room(RoomFact { app: APP, room: room("r"), version, open, settings })
+    };
+    world.tell(write(text("notice", 1, "welcome"))).await;
+    world.tell(fact(100, false)).await;
+    world.tell(write(text("notice", 2, "still here"))).await;
+    world.tell(fact(102, true)).await;
+    world.tell(write(text("theme", 3, "red"))).await;
+    let attribute = text("last", 1, "told");
+    world.tell(Fact::Attribute { app: APP, room: room("q"), attribute }).await;
+    bob.receive().await;
+
+    let mut alice = world.enter("tcp", "alice", "r").await;
+
+    assert_eq!(alice.receive().await, told(vec![text("theme", 3, "red")]));
 }
 
 #[tokio::test]

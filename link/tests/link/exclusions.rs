@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proto::close::CloseCode;
 use proto::control::{Excluded, Fact, Standing};
-use proto::frame::{JoinOutcome, LoginOk};
+use proto::frame::{Downlink, JoinOutcome, LoginOk, Uplink};
 use proto::id::{DeviceId, ViewerId};
 use proto::time::Wall;
 
@@ -53,6 +53,21 @@ async fn a_device_is_out_whoever_uses_it() {
     let resumed = world.connect("tcp").await.login_with(ticket, "r").await.ok();
     assert_eq!(joins(&resumed), Err(CloseCode::Banned));
     world.enter("tcp", "alice", "r").await.lives().await;
+}
+
+#[tokio::test]
+async fn a_device_is_out_although_its_session_has_a_newer_token() {
+    let world = World::new().await;
+    let device = DeviceId::parse("phone-1").unwrap();
+    let token = world.token_with("tcp", "alice", "r", |it| it.device = Some(device.clone()));
+    let mut alice = world.connect("tcp").await;
+    alice.login(&token, "r").await.ok();
+
+    alice.send(Uplink::Refresh { token: world.token("tcp", "alice", "r") }).await;
+    assert!(matches!(alice.receive().await, Downlink::LoginOk(_)));
+    world.tell(exclude(Excluded::Device(device), Wall(u64::MAX))).await;
+
+    assert_eq!(alice.closed().await, CloseCode::Banned);
 }
 
 #[tokio::test]

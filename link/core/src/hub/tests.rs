@@ -35,6 +35,23 @@ fn an_unknown_closed_or_foreign_room_is_refused() {
 }
 
 #[test]
+fn a_later_room_of_another_app_takes_the_place_of_a_closed_one_that_nobody_is_in() {
+    let mut hub = hub();
+    let later = RoomFact { app: AppId(2), version: 4, ..fact("r") };
+    hub.join(&member(1, "a"), &room("r")).unwrap();
+    assert!(hub.learn(&later), "still the first one");
+    hub.learn(&RoomFact { version: 3, open: false, ..fact("r") });
+    assert!(hub.is_closed(AppId(1), &room("r")) && !hub.learn(&later));
+
+    hub.depart(&member(1, "a"));
+
+    assert!(!hub.learn(&RoomFact { version: 2, ..later.clone() }));
+    assert!(hub.learn(&later) && !hub.is_closed(AppId(2), &room("r")));
+    let other = Arc::new(Member { app: AppId(2), ..Member::clone(&member(2, "b")) });
+    assert_eq!(hub.join(&other, &room("r")), Ok(Joined::Entered));
+}
+
+#[test]
 fn guests_stay_out_where_they_are_not_wanted() {
     let mut hub = hub();
     let guest = Arc::new(Member { role: Role::Guest, ..Member::clone(&member(1, "g")) });
