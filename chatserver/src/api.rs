@@ -10,10 +10,10 @@ mod caller;
 mod evidence;
 mod exclusions;
 mod gift;
+mod items;
 mod no;
 mod pages;
 mod people;
-mod recall;
 mod room;
 mod standing;
 mod words;
@@ -33,6 +33,7 @@ use proto::control::{Fact, RoomFact};
 use proto::id::{AppId, RoomId};
 
 use crate::desk::Desk;
+use crate::lately::Recent;
 use crate::lists::Lists;
 use crate::online::Online;
 use crate::outside::Ledger;
@@ -50,6 +51,7 @@ pub(crate) struct Api {
     pub(crate) quota: Arc<dyn Quota>,
     pub(crate) online: Arc<Online>,
     pub(crate) lists: Arc<Lists>,
+    pub(crate) recent: Arc<Recent>,
     /// Whoever replaces a list holds it.
     pub(crate) words_turn: Arc<tokio::sync::Mutex<()>>,
     pub(crate) ledger: Ledger,
@@ -68,7 +70,8 @@ pub(crate) fn router(api: Arc<Api>) -> Router {
         .route("/v1/rooms/{room}/online", get(room::online))
         .route("/v1/rooms/{room}/gifts", post(gift::give))
         .route("/v1/rooms/{room}/notices", post(gift::notify))
-        .route("/v1/rooms/{room}/items/{id}", delete(recall::recall))
+        .route("/v1/rooms/{room}/items", get(items::recent))
+        .route("/v1/rooms/{room}/items/{id}", delete(items::recall))
         .merge(people())
         .merge(board())
         .route("/v1/audit", get(audit::of_app))
@@ -132,12 +135,17 @@ impl Api {
         self.site.rows.room(&room).await?.filter(|it| it.app == app).ok_or(No::Room)
     }
 
-    /// Lets a written fact bite here at once, and tells everyone.
+    /// Lets a written fact bite here at once, and tells everyone, the app's webhook first.
+    async fn announce(&self, fact: Fact) -> Result<(), No> {
+        self.desk.announce(&fact);
+        self.spread(fact).await
+    }
+
+    /// The same without a word to the app's webhook: nothing happened of which it hears.
     ///
     /// In this order: should another one have been written meanwhile, it is told, and comes back.
-    async fn announce(&self, fact: Fact) -> Result<(), No> {
+    async fn spread(&self, fact: Fact) -> Result<(), No> {
         self.desk.learn([Input::Fact(fact.clone())]);
-        self.desk.announce(&fact);
         Ok(self.site.tell(vec![fact]).await?)
     }
 }

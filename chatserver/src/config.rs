@@ -39,6 +39,9 @@ pub struct Config {
     /// Admitted comments whose senders may still be told that they were shed or merged, about 300
     /// bytes each; they are remembered for a minute. Beyond it the oldest are not told.
     pub asked_max: u32,
+    /// Items of each room that are kept for `GET /v1/rooms/{room}/items`: what it showed last, about
+    /// 200 bytes each, of the 2,000 rooms in which something was shown last. 0 keeps none.
+    pub recent_items_max: u32,
     /// Chatservers that take comments, all units together, at least. A room's comments are shared
     /// out among them; one that does not hear of the others keeps to its part of that many. Too
     /// few, and rooms get more than they show while the quota is away; too many, and they get less.
@@ -83,6 +86,7 @@ impl Default for Config {
             app_rooms_max: 50_000,
             senders_max: 100_000,
             asked_max: 200_000,
+            recent_items_max: 100,
             nodes_min: 1,
             session_life_s_max: 75 * 60,
             closed_room_days: 30,
@@ -101,6 +105,8 @@ impl Default for Config {
 
 /// Fewest askers: one turn of the uplink may admit as many.
 const ASKED_MIN: u32 = 20_000;
+/// Most items of one answer.
+const RECENT_ITEMS_MAX: u32 = 1000;
 
 impl Config {
     /// Checks what the types do not.
@@ -117,6 +123,10 @@ impl Config {
         let percents =
             [self.notice_percent, self.high_gift_percent, self.low_gift_percent].map(u32::from);
         ensure!(percents.iter().sum::<u32>() <= 100, "the lanes' percentages exceed 100");
+        ensure!(
+            self.recent_items_max <= RECENT_ITEMS_MAX,
+            "recent_items_max must be at most {RECENT_ITEMS_MAX}"
+        );
         ensure!(self.lane_burst_s > 0, "lane_burst_s must be > 0");
         let days = [self.closed_room_days, self.audit_days];
         ensure!(days.iter().all(|it| *it > 0), "closed_room_days and audit_days must be > 0");

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::desk::Desk;
 use crate::devices::Devices;
+use crate::lately::Recent;
 use crate::lists::Lists;
 use crate::site::Site;
 use crate::store::rows::Scope;
@@ -29,6 +30,7 @@ pub(crate) struct Control {
     pub(crate) desk: Arc<Desk>,
     pub(crate) devices: Arc<Devices>,
     pub(crate) lists: Arc<Lists>,
+    pub(crate) recent: Arc<Recent>,
 }
 
 impl Control {
@@ -91,7 +93,10 @@ impl Control {
             Ok(Fact::Words { app, room, version }) => {
                 self.lists.hear(Scope { app: *app, room: room.clone() }, *version);
             }
-            Ok(fact) => self.devices.learn(fact),
+            Ok(fact) => {
+                self.devices.learn(fact);
+                self.recent.learn(fact, self.site.now());
+            }
             Err(_) => self.site.counts.damaged.inc(),
         }
         fact.ok().map(Input::Fact)

@@ -15,6 +15,7 @@ mod devices;
 mod evidence;
 mod flow;
 mod keeper;
+mod lately;
 mod lists;
 mod mail;
 mod online;

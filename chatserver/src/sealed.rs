@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::desk::Desk;
 use crate::keeper::Keeper;
+use crate::lately::Recent;
 use crate::site::Site;
 
 /// Records of one turn.
@@ -25,6 +26,7 @@ pub(crate) struct Sealed {
     pub(crate) site: Arc<Site>,
     pub(crate) desk: Arc<Desk>,
     pub(crate) keeper: Arc<Keeper>,
+    pub(crate) recent: Arc<Recent>,
 }
 
 impl Sealed {
@@ -68,6 +70,7 @@ impl Sealed {
         };
         self.keeper.see(record.partition, &entries).await;
         self.desk.see(&entries);
+        self.recent.see(&entries, self.site.clock.mono());
         self.desk.act(entries.into_iter().map(|it| Input::Event(it.event)).collect()).await;
     }
 }

@@ -29,6 +29,7 @@ use crate::desk::Desk;
 use crate::devices::Devices;
 use crate::flow::Flow;
 use crate::keeper::Keeper;
+use crate::lately::Recent;
 use crate::lists::Lists;
 use crate::mail::Mail;
 use crate::online::Online;
@@ -77,6 +78,7 @@ pub struct Service {
     devices: Arc<Devices>,
     online: Arc<Online>,
     lists: Arc<Lists>,
+    recent: Arc<Recent>,
     flow: Arc<Flow>,
     hands: Hands,
     server: http::Server,
@@ -113,6 +115,8 @@ impl Service {
         let devices = Arc::new(Devices::new(Arc::clone(&site), Policies::new(&parts.apps)));
         let online = Arc::new(Online::default());
         let lists = Arc::new(Lists::new(Arc::clone(&site), Arc::clone(&desk)));
+        let recent = Recent::new(secret.clone(), bound(config.recent_items_max));
+        let recent = Arc::new(recent);
         let flow = Flow::new(Arc::clone(&site), Arc::clone(&desk), Arc::clone(&parts.quota));
         let flow = Arc::new(flow);
         let router = api::router(Arc::new(Api {
@@ -122,6 +126,7 @@ impl Service {
             quota: parts.quota,
             online: Arc::clone(&online),
             lists: Arc::clone(&lists),
+            recent: Arc::clone(&recent),
             words_turn: Arc::default(),
             ledger,
             secret,
@@ -136,6 +141,7 @@ impl Service {
             devices,
             online,
             lists,
+            recent,
             flow,
             hands,
             server,
@@ -164,7 +170,7 @@ impl Service {
 
     fn start(self, shutdown: &CancellationToken) -> Tasks {
         let Self { listener, site, desk, devices, online, lists, flow, hands, .. } = self;
-        let Self { server, router, .. } = self;
+        let Self { recent, server, router, .. } = self;
         let ready = CancellationToken::new();
         let keeper = Arc::new(Keeper::new(Arc::clone(&site)));
         let control = Control {
@@ -172,12 +178,14 @@ impl Service {
             desk: Arc::clone(&desk),
             devices: Arc::clone(&devices),
             lists: Arc::clone(&lists),
+            recent: Arc::clone(&recent),
         };
         let uplink = Uplink { site: Arc::clone(&site), desk: Arc::clone(&desk), devices };
         let sealed = Sealed {
             site: Arc::clone(&site),
             desk: Arc::clone(&desk),
             keeper: Arc::clone(&keeper),
+            recent,
         };
         let upkeep = Upkeep {
             site: Arc::clone(&site),
@@ -226,8 +234,6 @@ fn site(config: Config, parts: &Parts) -> Site {
 }
 
 fn shard_limits(config: &Config) -> Limits {
-    // On the machines this runs on, every u32 is a usize.
-    let bound = |max: u32| usize::try_from(max).unwrap_or(usize::MAX);
     Limits {
         shard: config.shard,
         rooms_max: bound(config.rooms_max),
@@ -235,4 +241,9 @@ fn shard_limits(config: &Config) -> Limits {
         asked_max: bound(config.asked_max),
         nodes_min: config.nodes_min,
     }
+}
+
+/// On the machines this runs on, every u32 is a usize.
+fn bound(max: u32) -> usize {
+    usize::try_from(max).unwrap_or(usize::MAX)
 }

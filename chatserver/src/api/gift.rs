@@ -181,7 +181,10 @@ impl Api {
             Lane::Comment => 0,
         };
         if percent == 0 {
-            return Err(No::Field { field: "lane", why: "the room shows nothing of it".to_owned() });
+            return Err(No::Field {
+                field: "lane",
+                why: "the room shows nothing of it".to_owned(),
+            });
         }
         let share = u64::from(settings.items_per_s) * u64::from(percent) / 100;
         let rate_per_s = u32::try_from(share).unwrap_or(u32::MAX).max(1);

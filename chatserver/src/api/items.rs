@@ -5,10 +5,10 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use proto::codec::Line;
 use proto::control::RoomFact;
 use proto::id::{ItemId, RoomId};
 use proto::item::{Body, Lane};
+use proto::segment::Line;
 use serde::Serialize;
 
 use super::Api;

@@ -74,7 +74,7 @@ pub(crate) async fn create(
                 Created::TooMany => return Err(No::TooMany),
             },
         };
-        api.announce(Fact::Room(status.1.clone())).await?;
+        api.spread(Fact::Room(status.1.clone())).await?;
         return Ok(answer(status.0, status.1));
     }
     Err(No::Changed)
@@ -180,7 +180,12 @@ impl Api {
                     continue;
                 }
             }
-            self.announce(Fact::Room(after.clone())).await?;
+            let fact = Fact::Room(after.clone());
+            if before.open && !after.open {
+                self.announce(fact).await?;
+            } else {
+                self.spread(fact).await?;
+            }
             return Ok(after);
         }
         Err(No::Changed)

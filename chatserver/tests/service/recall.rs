@@ -1,6 +1,11 @@
-//! What is taken back: a tombstone goes the way of gifts.
+//! What rooms showed, and what is taken back: a tombstone goes the way of gifts.
 
-use proto::item::{Body, Lane};
+use std::time::Duration;
+
+use proto::envelope::RoomEvent;
+use proto::id::{Gen, ItemId, Seq, SlotNo};
+use proto::item::{Body, Item, Lane, Placed};
+use proto::time::Wall;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
@@ -31,8 +36,61 @@ async fn what_is_no_id_and_another_rooms_item_are_refused() {
     let (no_number, problem) = recall(&world, "r", "one").await;
     let (elsewhere, _) = recall(&world, "another", "1").await;
 
-    assert_eq!((no_number, &problem["field"]), (StatusCode::BAD_REQUEST, &json!("id")));
+    assert_eq!(no_number, StatusCode::BAD_REQUEST);
+    assert!(problem["title"].as_str().unwrap().starts_with("id: "), "{problem}");
     assert_eq!(elsewhere, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_room_says_what_it_showed_last_without_what_was_recalled_and_what_the_banned_said() {
+    let world = World::start().await;
+    world.room(json!({})).await;
+    let mut accepted = world.accepted().await;
+    let mut items = Vec::new();
+    for (cid, viewer) in [(1, "a"), (2, "b"), (3, "c")] {
+        world.say(viewer, &[(cid, viewer)]).await;
+        items.push(accepted.next().await.item);
+    }
+
+    world.seal(vec![flush(1, items.clone())]).await;
+    let first = shown(&world, &["a", "b", "c"]).await;
+    recall(&world, "r", &items[0].id.to_string()).await;
+    let tombstone = accepted.next().await.item;
+    world.seal(vec![flush(2, vec![tombstone])]).await;
+    shown(&world, &["b", "c"]).await;
+    world.post("/v1/rooms/r/bans", json!({"viewer": "b"})).await;
+    shown(&world, &["c"]).await;
+    let late = Item { id: ItemId(7), ..items[1].clone() };
+    world.seal(vec![flush(3, vec![late, Item { id: ItemId(8), ..items[2].clone() }])]).await;
+    shown(&world, &["c", "c"]).await;
+
+    assert_eq!(first["room"], "r");
+    let item = &first["items"][0];
+    assert_eq!((&item["kind"], &item["gen"]), (&json!("comment"), &json!(1)));
+    assert_eq!(item["id"], items[0].id.to_string());
+    let (status, _) = world.call(Method::GET, "/v1/rooms/other/items", &[], None).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+}
+
+/// Waits until the room says that it showed these texts last.
+async fn shown(world: &World, texts: &[&str]) -> serde_json::Value {
+    let waited = async {
+        loop {
+            let (_, told) = world.call(Method::GET, "/v1/rooms/r/items", &[], None).await;
+            let items = told["items"].as_array().unwrap();
+            if items.iter().map(|it| it["text"].as_str().unwrap()).eq(texts.iter().copied()) {
+                return told;
+            }
+            world.clock.sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let waited = tokio::time::timeout(PATIENCE, waited).await;
+    waited.unwrap_or_else(|_| panic!("not {texts:?}"))
+}
+
+fn flush(slot: u64, items: Vec<Item>) -> RoomEvent {
+    let items = (1..).zip(items).map(|(seq, item)| Placed { seq: Seq(seq), item }).collect();
+    RoomEvent::Flush { gen_no: Gen(1), slot: SlotNo(slot), part: 0, at: Wall(0), items }
 }
 
 async fn recall(world: &World, room: &str, id: &str) -> (StatusCode, serde_json::Value) {

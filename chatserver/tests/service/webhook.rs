@@ -6,6 +6,7 @@ use auth_core::secret::Secret;
 use chatserver::{Config, WebhookConfig};
 use chatserver_core::webhook::Kind;
 use proto::envelope::{Act, UplinkBatch, UplinkEntry};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::hook::{Hook, Mode, SECRET};
@@ -63,6 +64,25 @@ async fn what_happens_in_a_room_is_told_signed_and_in_order() {
     );
     assert!(of("mute")["until_ms"].as_u64() > Some(0) && of("join")["room"] == "r");
     assert_eq!(hook.unsigned(), 0);
+}
+
+#[tokio::test]
+async fn a_room_is_told_to_be_closed_when_it_closes_and_never_again() {
+    let hook = Hook::start(Mode::Says(json!({}))).await;
+    let world = World::start_as(config(&hook, |_| {})).await;
+    world.room(json!({})).await;
+    let change = Some(json!({"graphemes_max": 7}));
+
+    world.call(Method::PATCH, "/v1/rooms/r", &[], change.clone()).await;
+    world.post("/v1/rooms/r/close", json!({})).await;
+    world.post("/v1/rooms/r/close", json!({})).await;
+    assert_eq!(world.call(Method::PATCH, "/v1/rooms/r", &[], change).await.0, 200);
+    assert_eq!(world.post("/v1/rooms", json!({"room": "r"})).await.0, 200);
+    world.post("/v1/rooms", json!({"room": "other"})).await;
+    world.post("/v1/rooms/other/mutes", json!({"viewer": "v", "seconds": 60})).await;
+    world.until("the last act", |_| kinds(&hook).contains(&"mute".to_owned())).await;
+
+    assert_eq!(kinds(&hook), ["close", "mute"]);
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ pub(crate) const APP: AppId = AppId(1);
 pub(crate) const LINK: NodeId = NodeId(70);
 pub(crate) const UNIT: UnitId = UnitId(1);
 /// Longest wait for anything; what never comes fails the test.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A running chatserver.
 pub(crate) struct World {

@@ -170,7 +170,7 @@ pub(crate) fn base_gauges() -> impl Strategy<Value = BaseGauges> {
             store_ms,
         },
     );
-    (any::<(u32, u64)>(), vec(base, 0..=BASES_MAX), proptest::option::of(store)).prop_map(
+    (any::<(u32, u64)>(), vec(base, 0..=BASES_MAX), option::of(store)).prop_map(
         |((node, at), bases, store)| BaseGauges { node: NodeId(node), at: Wall(at), bases, store },
     )
 }
