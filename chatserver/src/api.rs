@@ -7,6 +7,7 @@ mod acts;
 mod audit;
 mod board;
 mod caller;
+mod errands;
 mod evidence;
 mod exclusions;
 mod gift;
@@ -40,6 +41,7 @@ use crate::outside::Ledger;
 use crate::site::Site;
 
 pub(crate) use self::caller::Keys;
+pub(crate) use self::errands::Errands;
 use self::no::No;
 
 /// What the handlers work with.
@@ -59,6 +61,7 @@ pub(crate) struct Api {
     /// Drawn at start, so that notices without a key of two runs never share an id.
     pub(crate) run: [u8; 16],
     pub(crate) notices: AtomicU64,
+    pub(crate) errands: Errands,
 }
 
 /// All routes.
@@ -83,6 +86,7 @@ pub(crate) fn router(api: Arc<Api>) -> Router {
         .fallback(async || No::Route)
         .method_not_allowed_fallback(async || No::Method)
         .layer(middleware::from_fn_with_state(Arc::clone(&api), count))
+        .layer(middleware::from_fn_with_state(Arc::clone(&api), errands::finish))
         .with_state(api)
 }
 
@@ -146,6 +150,6 @@ impl Api {
     /// In this order: should another one have been written meanwhile, it is told, and comes back.
     async fn spread(&self, fact: Fact) -> Result<(), No> {
         self.desk.learn([Input::Fact(fact.clone())]);
-        Ok(self.site.tell(vec![fact]).await?)
+        self.site.tell(vec![fact]).await.map_err(|_| No::Untold)
     }
 }

@@ -28,11 +28,17 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Connections to the business API at a time, about 20 KiB each.
     pub connections_max: u32,
-    /// Rooms it knows, closed ones for an hour, about 1 KiB each without senders. Beyond it no room
-    /// can be made, and what is said about others is ignored and counted.
+    /// Rooms it knows, about 1 KiB each without senders, closed ones for an hour unless another one
+    /// needs the place. Beyond it no room can be made, and what is said about others is ignored and
+    /// counted.
     pub rooms_max: u32,
     /// Rooms that one app may have, closed ones included.
     pub app_rooms_max: u32,
+    /// What one app may have of mutes, bans, kicks, exclusions, people of whom rooms say what they
+    /// are, notices, attributes and counters, those of closed rooms included. Each of them, and each
+    /// room, of all apps, takes a key of `control`: their sum stays below the `keys_max` of the bus,
+    /// which otherwise tells nobody of new ones.
+    pub app_acts_max: u32,
     /// Senders remembered in each room for a minute after their last comment, about 500 bytes
     /// each. Beyond it new senders are refused as `room_busy`.
     pub senders_max: u32,
@@ -84,6 +90,7 @@ impl Default for Config {
             connections_max: 1000,
             rooms_max: 50_000,
             app_rooms_max: 50_000,
+            app_acts_max: 40_000,
             senders_max: 100_000,
             asked_max: 200_000,
             recent_items_max: 100,
@@ -123,6 +130,7 @@ impl Config {
         let percents =
             [self.notice_percent, self.high_gift_percent, self.low_gift_percent].map(u32::from);
         ensure!(percents.iter().sum::<u32>() <= 100, "the lanes' percentages exceed 100");
+        ensure!(self.app_acts_max > 0, "app_acts_max must be > 0");
         ensure!(
             self.recent_items_max <= RECENT_ITEMS_MAX,
             "recent_items_max must be at most {RECENT_ITEMS_MAX}"

@@ -117,9 +117,9 @@ impl Desk {
         self.outside.asking.show(shard.reviews());
     }
 
-    /// Rooms known.
-    pub(crate) fn rooms(&self) -> usize {
-        self.shard.lock().rooms()
+    /// Whether there is no place for one more room.
+    pub(crate) fn is_full(&self) -> bool {
+        self.shard.lock().is_full()
     }
 
     /// No id drawn so far is later than this.

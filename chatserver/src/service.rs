@@ -18,10 +18,11 @@ use kit::meter::Meter;
 use kit::quota::Quota;
 use kit::seed;
 use kit::task::Tasks;
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{self, Api, Keys};
+use crate::api::{self, Api, Errands, Keys};
 use crate::config::Config;
 use crate::control::Control;
 use crate::count::Counts;
@@ -132,6 +133,7 @@ impl Service {
             secret,
             run: seed::random_bytes().context("cannot draw the run's number")?,
             notices: 0.into(),
+            errands: Errands::default(),
         }));
         Ok(Self {
             listener,
@@ -227,6 +229,8 @@ fn site(config: Config, parts: &Parts) -> Site {
         local: mail(unit_bus, "chatserver_unit_bus"),
         rows: Rows::new(Arc::clone(room_store)),
         store: health.part("chatserver_store"),
+        untold: Mutex::default(),
+        told: health.part("chatserver_control"),
         clock: clock.clone(),
         counts,
         config,

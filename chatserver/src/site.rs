@@ -3,7 +3,9 @@
 use chatserver_core::judge::Now;
 use kit::clock::Clock;
 use kit::health::Part;
+use parking_lot::Mutex;
 
+use crate::announce::Untold;
 use crate::config::Config;
 use crate::count::Counts;
 use crate::mail::Mail;
@@ -22,6 +24,10 @@ pub(crate) struct Site {
     pub(crate) rows: Rows,
     /// Whether the store answers.
     pub(crate) store: Part,
+    /// What waits to be told.
+    pub(crate) untold: Mutex<Untold>,
+    /// Whether everyone can be told everything.
+    pub(crate) told: Part,
 }
 
 impl Site {

@@ -12,7 +12,8 @@ use std::fmt::Debug;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use proto::id::AppId;
+use proto::id::{AppId, RoomId};
+use proto::time::Wall;
 
 pub use self::redb::{RedbStore, backup};
 
@@ -185,6 +186,16 @@ impl Key {
 /// Where an app's rooms are counted.
 pub(crate) fn rooms_key(app: AppId) -> Key {
     Key::new(Table::Own, format!("rooms:{app}"))
+}
+
+/// Where it stands that a room was closed then.
+pub(crate) fn closed_key(room: &RoomId, at: Wall) -> Key {
+    Key::new(Table::Own, format!("closed:{:016x}:{room}", at.0))
+}
+
+/// Where an app's acts are counted.
+pub(crate) fn acts_key(app: &str) -> Key {
+    Key::new(Table::Own, format!("acts:{app}"))
 }
 
 /// Whether a batch of writes is within the port's bounds; adapters call it first.

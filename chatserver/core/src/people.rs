@@ -48,13 +48,15 @@ impl People {
         self.standings.get(viewer).copied().unwrap_or_default()
     }
 
-    /// What `viewer` is, who is this by ticket. Whoever has no account stays a guest.
+    /// What `viewer` is, who is this by ticket. Whoever has no account stays a guest, and whoever
+    /// keeps order by ticket does so whatever the room says.
     #[must_use]
     pub fn role(&self, viewer: &ViewerId, by_ticket: Role) -> Role {
         match by_ticket {
             Role::Guest => Role::Guest,
             Role::Viewer | Role::Vip | Role::Moderator | Role::Host => {
-                self.standing(viewer).role.unwrap_or(by_ticket)
+                let by_room = self.standing(viewer).role.unwrap_or(by_ticket);
+                if by_ticket >= Role::Moderator { by_room.max(by_ticket) } else { by_room }
             }
         }
     }
@@ -97,13 +99,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rooms_word_on_a_role_counts_before_the_tickets() {
+    fn the_rooms_word_counts_before_the_tickets_unless_it_lowers_who_keeps_order() {
         let mut people = People::default();
         let viewer = ViewerId::parse("v").unwrap();
         people.stand(viewer.clone(), Standing { role: Some(Role::Vip), ..Standing::default() });
 
         assert_eq!(people.role(&viewer, Role::Viewer), Role::Vip);
-        assert_eq!(people.role(&viewer, Role::Moderator), Role::Vip);
+        assert_eq!(people.role(&viewer, Role::Moderator), Role::Moderator);
+        assert_eq!(people.role(&viewer, Role::Host), Role::Host);
         assert_eq!(people.role(&viewer, Role::Guest), Role::Guest);
         people.stand(viewer.clone(), Standing::default());
         assert_eq!(people.role(&viewer, Role::Moderator), Role::Moderator);

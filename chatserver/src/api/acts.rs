@@ -9,17 +9,24 @@ use serde_json::Value;
 use super::Api;
 use super::no::No;
 use super::people::viewer_of;
-use crate::store::Expect;
-use crate::store::rows::{Record, WHY_BYTES_MAX};
+use crate::store::rows::{Acted, Record, WHY_BYTES_MAX};
+use crate::store::{Expect, Write};
 use chatserver_core::rank::{self, Act};
+
+/// How often an act is tried again because another one came between.
+pub(super) const TRIES_MAX: usize = 20;
 
 /// In whose name something is done, and why: the query of every request that changes something.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Signed {
-    /// The moderator or host who does it; without one, the business server does it itself.
+    /// The moderator or host who does it; without one, the business server does it itself. What
+    /// that person is, and what the other one is, is the room's word: what tickets say, this
+    /// service does not know.
     by: Option<String>,
     why: Option<String>,
+    /// What the person to whom it is done is by ticket, if that is more than the room's word.
+    on_role: Option<Role>,
 }
 
 /// Who does something in a room.
@@ -31,6 +38,7 @@ pub(super) struct Deed {
     pub(super) open: bool,
     by: Option<(ViewerId, Role)>,
     why: Option<String>,
+    on_role: Role,
 }
 
 /// What is recorded of an act.
@@ -53,6 +61,11 @@ impl Deed {
         }
     }
 
+    /// What the person to whom it is done is, of whom the room says this.
+    pub(super) fn role_of(&self, standing: Standing) -> Role {
+        standing.role.unwrap_or_default().max(self.on_role)
+    }
+
     /// The record of it.
     pub(super) fn record(&self, api: &Api, act: &str, what: What) -> Record {
         let What { on, until, value } = what;
@@ -66,7 +79,7 @@ impl Api {
     /// Reads who does something in a room of the app.
     pub(super) async fn deed(&self, app: AppId, room: &str, signed: Signed) -> Result<Deed, No> {
         let RoomFact { room, open, .. } = self.own_room(app, room).await?;
-        let Signed { by, why } = signed;
+        let Signed { by, why, on_role } = signed;
         if why.as_ref().is_some_and(|it| it.len() > WHY_BYTES_MAX) {
             let why = format!("must have at most {WHY_BYTES_MAX} bytes");
             return Err(No::Field { field: "why", why });
@@ -79,7 +92,7 @@ impl Api {
             }
             None => None,
         };
-        Ok(Deed { app, room, open, by, why })
+        Ok(Deed { app, room, open, by, why, on_role: on_role.unwrap_or_default() })
     }
 
     /// What a viewer is by the room's word.
@@ -89,18 +102,46 @@ impl Api {
         room: &RoomId,
         viewer: &ViewerId,
     ) -> Result<Standing, No> {
+        Ok(self.stands(app, room, viewer).await?.0)
+    }
+
+    /// What a viewer is by the room's word, and what must be there for that to be replaced.
+    pub(super) async fn stands(
+        &self,
+        app: AppId,
+        room: &RoomId,
+        viewer: &ViewerId,
+    ) -> Result<(Standing, Expect), No> {
         let (room, viewer) = (room.clone(), viewer.clone());
         let person = Fact::Person { app, room, viewer, standing: Standing::default() };
-        match self.site.rows.act(&person).await?.0 {
-            Some(Fact::Person { standing, .. }) => Ok(standing),
-            Some(_) | None => Ok(Standing::default()),
+        let (found, expect) = self.site.rows.act(&person).await?;
+        match found {
+            Some(Fact::Person { standing, .. }) => Ok((standing, expect)),
+            Some(_) | None => Ok((Standing::default(), expect)),
         }
     }
 
     /// Writes an act with its record, and tells everyone; whatever was said under its key before.
-    pub(super) async fn act(&self, act: Fact, deed: &Deed, record: Record) -> Result<(), No> {
-        self.act_if(act, Expect::Any, deed, record).await?;
-        Ok(())
+    /// Where nothing was, there must be fewer than `acts_max` of the kind in the room.
+    pub(super) async fn act(
+        &self,
+        act: Fact,
+        acts_max: Option<usize>,
+        deed: &Deed,
+        record: Record,
+    ) -> Result<(), No> {
+        let key = act.key();
+        let prefix: String = key.split_inclusive(':').take(3).collect();
+        for _ in 0..TRIES_MAX {
+            let (_, expect) = self.site.rows.act(&act).await?;
+            if let (Some(acts_max), Expect::Absent) = (acts_max, expect) {
+                self.check_count(prefix.clone(), acts_max).await?;
+            }
+            if self.act_if(act.clone(), expect, deed, record.clone()).await? {
+                return Ok(());
+            }
+        }
+        Err(No::Changed)
     }
 
     /// As [`Api::act`], if `expect` holds; whether it did.
@@ -112,15 +153,39 @@ impl Api {
         record: Record,
     ) -> Result<bool, No> {
         let record = record.write(deed.app, Some(&deed.room))?;
-        if !self.site.rows.write_act(&act, expect, record).await? {
-            return Ok(false);
+        let is_done = self.write_act(&act, expect, Some(record)).await?;
+        if is_done {
+            self.announce(act).await?;
         }
-        self.announce(act).await?;
-        Ok(true)
+        Ok(is_done)
+    }
+
+    /// As [`Api::act_if`], of something so frequent that there is no record, and that everyone is
+    /// told the newest of within a second or so.
+    pub(super) async fn act_quietly(&self, act: Fact, expect: Expect) -> Result<bool, No> {
+        let is_done = self.write_act(&act, expect, None).await?;
+        if is_done {
+            self.site.tell_later([act]);
+        }
+        Ok(is_done)
+    }
+
+    async fn write_act(
+        &self,
+        act: &Fact,
+        expect: Expect,
+        record: Option<Write>,
+    ) -> Result<bool, No> {
+        let acts_max = self.site.config.app_acts_max;
+        match self.site.rows.write_act(act, expect, record, acts_max).await? {
+            Acted::Done => Ok(true),
+            Acted::Changed => Ok(false),
+            Acted::TooMany => Err(No::TooMany),
+        }
     }
 
     /// Refuses one more where `prefix` has as many as there may be.
-    pub(super) async fn check_count(&self, prefix: String, acts_max: usize) -> Result<(), No> {
+    async fn check_count(&self, prefix: String, acts_max: usize) -> Result<(), No> {
         let others = self.site.rows.count_acts(prefix, acts_max).await?;
         if others >= acts_max { Err(No::TooMany) } else { Ok(()) }
     }

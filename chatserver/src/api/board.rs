@@ -2,6 +2,8 @@
 //!
 //! Every change has a version, which is the entity tag. With `If-Match: "version"` only that
 //! version is changed, and `"0"` means that there is none; otherwise 412, with the version of now.
+//!
+//! What is added to a counter has no record, and everyone is told of it once a second at most.
 
 use std::sync::Arc;
 
@@ -18,15 +20,19 @@ use proto::limits::{ATTRIBUTE_BYTES_MAX, TEXT_BYTES_MAX};
 use serde::Deserialize;
 
 use super::Api;
-use super::acts::{Deed, Signed, What};
+use super::acts::{Deed, Signed, TRIES_MAX, What};
 use super::caller::{Asked, Body, Caller, Names};
 use super::no::No;
 use super::pages::{Listed, Page};
 use super::words::version;
 use crate::store::Expect;
 
-/// How often a change is tried again because another one came between.
-const TRIES_MAX: usize = 20;
+/// Whether a change is recorded and told at once, each of them.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Way {
+    Loud,
+    Quiet,
+}
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -81,7 +87,8 @@ pub(crate) async fn put(
 ) -> Result<Response, No> {
     let deed = api.deed(app, &room, signed).await?;
     let wanted = version(&headers)?;
-    api.write(&deed, name_of(&name)?, wanted, |_| Ok(Some(value.clone()))).await
+    let change = |_: &Attribute| Ok(Some(value.clone()));
+    api.write(&deed, name_of(&name)?, wanted, Way::Loud, change).await
 }
 
 /// `DELETE /v1/rooms/{room}/attributes/{name}`: 204, whether or not there was one.
@@ -93,7 +100,7 @@ pub(crate) async fn remove(
     headers: HeaderMap,
 ) -> Result<Response, No> {
     let deed = api.deed(app, &room, signed).await?;
-    api.write(&deed, name_of(&name)?, version(&headers)?, |_| Ok(None)).await?;
+    api.write(&deed, name_of(&name)?, version(&headers)?, Way::Loud, |_| Ok(None)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -108,7 +115,8 @@ pub(crate) async fn put_notice(
 ) -> Result<Response, No> {
     let deed = api.deed(app, &room, signed).await?;
     let wanted = version(&headers)?;
-    api.write(&deed, name_of(NOTICE)?, wanted, |_| Ok(Some(Value::Text(text.clone())))).await
+    let change = |_: &Attribute| Ok(Some(Value::Text(text.clone())));
+    api.write(&deed, name_of(NOTICE)?, wanted, Way::Loud, change).await
 }
 
 /// `DELETE /v1/rooms/{room}/notice`: 204.
@@ -120,7 +128,7 @@ pub(crate) async fn clear_notice(
     headers: HeaderMap,
 ) -> Result<Response, No> {
     let deed = api.deed(app, &room, signed).await?;
-    api.write(&deed, name_of(NOTICE)?, version(&headers)?, |_| Ok(None)).await?;
+    api.write(&deed, name_of(NOTICE)?, version(&headers)?, Way::Loud, |_| Ok(None)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -141,7 +149,7 @@ pub(crate) async fn add(
             Err(No::Field { field: "name", why: "is a text, and no counter".to_owned() })
         }
     };
-    api.write(&deed, name_of(&name)?, None, sum).await
+    api.write(&deed, name_of(&name)?, None, Way::Quiet, sum).await
 }
 
 impl Api {
@@ -164,6 +172,7 @@ impl Api {
         deed: &Deed,
         name: AttributeName,
         wanted: Option<u64>,
+        way: Way,
         change: impl Fn(&Attribute) -> Result<Option<Value>, No>,
     ) -> Result<Response, No> {
         deed.allow(Act::Arrange)?;
@@ -184,12 +193,18 @@ impl Api {
             if present == 0 && attribute.value.is_some() && !attribute.is_notice() {
                 self.check_names(deed).await?;
             }
-            let value = attribute.value.as_ref().and_then(|it| serde_json::to_value(it).ok());
-            let what = What { on: Some(name.to_string()), until: None, value };
-            let record = deed.record(self, "write", what);
             let (app, room) = (deed.app, deed.room.clone());
             let act = Fact::Attribute { app, room, attribute: attribute.clone() };
-            if self.act_if(act, expect, deed, record).await? {
+            let is_done = match way {
+                Way::Quiet => self.act_quietly(act, expect).await?,
+                Way::Loud => {
+                    let value = attribute.value.as_ref();
+                    let value = value.and_then(|it| serde_json::to_value(it).ok());
+                    let what = What { on: Some(name.to_string()), until: None, value };
+                    self.act_if(act, expect, deed, deed.record(self, "write", what)).await?
+                }
+            };
+            if is_done {
                 return Ok(answer(attribute));
             }
         }

@@ -58,7 +58,6 @@ pub(crate) async fn exclude(
     };
     let deed = api.deed(app, &room, signed).await?;
     deed.allow(Act::Arrange)?;
-    api.check_count(format!("exclude:{app}:{}:", deed.room), EXCLUSIONS_MAX).await?;
     api.set(&deed, what.clone(), until).await?;
     Ok(Json(Until { what, until }).into_response())
 }
@@ -101,7 +100,7 @@ impl Api {
             if until == Wall(0) { ("readmit", None) } else { ("exclude", Some(until)) };
         let record = deed.record(self, name, What { on: Some(on), until: end, value: None });
         let act = Fact::Exclude { app: deed.app, room: deed.room.clone(), what, until };
-        self.act(act, deed, record).await
+        self.act(act, end.map(|_| EXCLUSIONS_MAX), deed, record).await
     }
 }
 

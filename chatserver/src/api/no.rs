@@ -5,7 +5,6 @@ use axum::response::{IntoResponse, Response};
 use chatserver_core::rank::NotAllowed;
 use kit::problem::Problem;
 
-use crate::announce::AnnounceError;
 use crate::store::StoreError;
 
 /// When a caller should try again after something inside was away.
@@ -49,17 +48,10 @@ pub(crate) enum No {
     TooMany,
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("it is written, but not told everyone: repeat the request")]
+    #[error("it is written and counts, and the others are told once they can be: do not repeat it")]
     Untold,
-}
-
-impl From<AnnounceError> for No {
-    fn from(error: AnnounceError) -> Self {
-        match error {
-            AnnounceError::Store(error) => Self::Store(error),
-            AnnounceError::Bus(_) => Self::Untold,
-        }
-    }
+    #[error("the service failed")]
+    Fault,
 }
 
 impl No {
@@ -77,6 +69,7 @@ impl No {
             Self::Form { status, .. } => *status,
             Self::OverShare { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::Store(_) | Self::Untold => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Fault => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
@@ -97,14 +90,16 @@ impl No {
             Self::KeyReused => "key_reused",
             Self::OverShare { .. } => "over_share",
             Self::TooMany => "too_many",
-            Self::Store(_) | Self::Untold => "unavailable",
+            Self::Store(_) => "unavailable",
+            Self::Untold => "untold",
+            Self::Fault => "fault",
         }
     }
 
     const fn retry_after_ms(&self) -> u32 {
         match self {
             Self::OverShare { retry_after_ms } => *retry_after_ms,
-            Self::Store(_) | Self::Untold => AWAY_RETRY_MS,
+            Self::Store(_) => AWAY_RETRY_MS,
             Self::Unauthorized
             | Self::Route
             | Self::Method
@@ -119,7 +114,9 @@ impl No {
             | Self::Field { .. }
             | Self::Form { .. }
             | Self::KeyReused
-            | Self::TooMany => 0,
+            | Self::TooMany
+            | Self::Untold
+            | Self::Fault => 0,
         }
     }
 }

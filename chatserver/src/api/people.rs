@@ -63,7 +63,6 @@ pub(crate) async fn mute(
     let until = api.site.clock.wall() + seconds_of(seconds)?;
     let (deed, viewer, _) = api.subject(app, &room, signed, &viewer).await?;
     let room = deed.room.clone();
-    api.check_count(format!("mute:{app}:{room}:"), SANCTIONS_MAX).await?;
     let act = Fact::Mute { app, room: room.clone(), viewer: viewer.clone(), until };
     api.do_to(&deed, "mute", act, &viewer, Some(until)).await?;
     Ok(Json(Until { room, viewer, until }).into_response())
@@ -95,7 +94,6 @@ pub(crate) async fn ban(
     let (deed, viewer, standing) = api.subject(app, &room, signed, &viewer).await?;
     spare(standing)?;
     let room = deed.room.clone();
-    api.check_count(format!("ban:{app}:{room}:"), SANCTIONS_MAX).await?;
     let act = Fact::Ban { app, room: room.clone(), viewer: viewer.clone(), until };
     api.do_to(&deed, "ban", act, &viewer, Some(until)).await?;
     Ok(Json(Until { room, viewer, until }).into_response())
@@ -194,7 +192,7 @@ impl Api {
         let deed = self.deed(app, room, signed).await?;
         let viewer = viewer_of(viewer)?;
         let standing = self.standing(app, &deed.room, &viewer).await?;
-        deed.allow(Act::To(standing.role.unwrap_or_default()))?;
+        deed.allow(Act::To(deed.role_of(standing)))?;
         Ok((deed, viewer, standing))
     }
 
@@ -206,8 +204,10 @@ impl Api {
         viewer: &ViewerId,
         until: Option<Wall>,
     ) -> Result<(), No> {
+        // What ends something is never one too many.
+        let acts_max = until.map(|_| SANCTIONS_MAX);
         let what = What { on: Some(viewer.to_string()), until, value: None };
-        self.act(act, deed, deed.record(self, name, what)).await
+        self.act(act, acts_max, deed, deed.record(self, name, what)).await
     }
 
     async fn sanctions(

@@ -65,9 +65,7 @@ pub(crate) async fn create(
             Some(there) if there.app != app => return Err(No::Taken),
             // Told again, so that a repeated request makes up for a first one that was cut short.
             Some(there) => (StatusCode::OK, there),
-            None if api.desk.rooms() >= api.site.config.rooms_max as usize => {
-                return Err(No::TooMany);
-            }
+            None if api.desk.is_full() => return Err(No::TooMany),
             None => match api.site.rows.create_room(made.clone(), &record, quota).await? {
                 Created::Done(made) => (StatusCode::CREATED, made),
                 Created::Changed => continue,

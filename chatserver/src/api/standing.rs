@@ -14,11 +14,12 @@ use proto::item::Role;
 use serde::{Deserialize, Serialize};
 
 use super::Api;
-use super::acts::{Deed, Signed, What};
+use super::acts::{Deed, Signed, TRIES_MAX, What};
 use super::caller::{Asked, Body, Caller, Names};
 use super::no::No;
 use super::pages::{Listed, Page};
 use super::people::viewer_of;
+use crate::store::Expect;
 
 /// Viewers of one request.
 const VIEWERS_MAX: usize = 500;
@@ -76,8 +77,8 @@ pub(crate) async fn put(
 ) -> Result<Response, No> {
     let deed = api.deed(app, &room, signed).await?;
     let viewer = viewer_of(&viewer)?;
-    api.check_place(&deed, 1).await?;
-    api.appoint(&deed, viewer.clone(), standing).await?;
+    let mut places = api.places(&deed).await?;
+    api.appoint(&deed, viewer.clone(), standing, &mut places).await?;
     Ok(Json(Person { viewer, standing }).into_response())
 }
 
@@ -89,7 +90,7 @@ pub(crate) async fn remove(
     Asked(signed): Asked<Signed>,
 ) -> Result<Response, No> {
     let deed = api.deed(app, &room, signed).await?;
-    api.appoint(&deed, viewer_of(&viewer)?, Standing::default()).await?;
+    api.appoint(&deed, viewer_of(&viewer)?, Standing::default(), &mut 0).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -108,28 +109,28 @@ pub(crate) async fn put_many(
     }
     let deed = api.deed(app, &room, signed).await?;
     let viewers = viewers.iter().map(|it| viewer_of(it)).collect::<Result<Vec<_>, _>>()?;
-    api.check_place(&deed, viewers.len()).await?;
+    let mut places = api.places(&deed).await?;
     for viewer in viewers {
-        api.appoint(&deed, viewer, standing).await?;
+        api.appoint(&deed, viewer, standing, &mut places).await?;
     }
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 impl Api {
-    async fn check_place(&self, deed: &Deed, more: usize) -> Result<(), No> {
-        let Deed { app, room, .. } = deed;
-        let prefix = format!("person:{app}:{room}:");
-        self.check_count(prefix, STANDINGS_MAX.saturating_sub(more) + 1).await
+    /// Of how many more viewers the room may say what they are.
+    async fn places(&self, deed: &Deed) -> Result<usize, No> {
+        let prefix = format!("person:{}:{}:", deed.app, deed.room);
+        Ok(STANDINGS_MAX - self.site.rows.count_acts(prefix, STANDINGS_MAX).await?)
     }
 
-    async fn appoint(&self, deed: &Deed, viewer: ViewerId, standing: Standing) -> Result<(), No> {
-        let before = self.standing(deed.app, &deed.room, &viewer).await?;
-        let role = |it: Standing| it.role.unwrap_or_default();
-        if before.role == standing.role {
-            deed.allow(Act::To(role(before)))?;
-        } else {
-            deed.allow(Act::Appoint(role(before), role(standing)))?;
-        }
+    /// Makes a viewer this, who takes one of `places` if the room said nothing of that one before.
+    async fn appoint(
+        &self,
+        deed: &Deed,
+        viewer: ViewerId,
+        standing: Standing,
+        places: &mut usize,
+    ) -> Result<(), No> {
         if standing.role == Some(Role::Guest) {
             let why = "a viewer is made no guest: guests have no account".to_owned();
             return Err(No::Field { field: "role", why });
@@ -138,6 +139,24 @@ impl Api {
         let what = What { on: Some(viewer.to_string()), until: None, value };
         let record = deed.record(self, "appoint", what);
         let (app, room) = (deed.app, deed.room.clone());
-        self.act(Fact::Person { app, room, viewer, standing }, deed, record).await
+        let act = Fact::Person { app, room, viewer: viewer.clone(), standing };
+        for _ in 0..TRIES_MAX {
+            let (before, expect) = self.stands(deed.app, &deed.room, &viewer).await?;
+            if before.role == standing.role {
+                deed.allow(Act::To(deed.role_of(before)))?;
+            } else {
+                let to = standing.role.unwrap_or_default();
+                deed.allow(Act::Appoint(deed.role_of(before), to))?;
+            }
+            let is_new = expect == Expect::Absent && !standing.is_none();
+            if is_new && *places == 0 {
+                return Err(No::TooMany);
+            }
+            if self.act_if(act.clone(), expect, deed, record.clone()).await? {
+                *places -= usize::from(is_new);
+                return Ok(());
+            }
+        }
+        Err(No::Changed)
     }
 }

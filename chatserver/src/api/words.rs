@@ -140,7 +140,7 @@ impl Api {
             }
             if self.site.rows.write_words(&scope, before, &list, record.clone()).await? {
                 let answer = Replaced { version: list.version, words: compiled.len() };
-                change.done(compiled).await?;
+                change.done(compiled).await.map_err(|_| No::Untold)?;
                 let tag = [("etag", format!("\"{}\"", answer.version))];
                 return Ok((tag, Json(answer)).into_response());
             }

@@ -17,7 +17,9 @@ use proto::time::Wall;
 
 use super::{Expect, Key, RoomStore, StoreError, Table, Value, Write, Written, rooms_key};
 
+pub(crate) use acts::Acted;
 pub(crate) use audit::{Record, WHY_BYTES_MAX};
+pub(crate) use closed::Over;
 pub(crate) use devices::{Held, Row, Subject};
 pub(crate) use words::{APP_WORDS_MAX, LISTS_MAX, List, Scope};
 
@@ -33,6 +35,8 @@ const PAGE_MAX: usize = 500;
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
     store: Arc<dyn RoomStore>,
+    /// Whoever changes how many acts an app has holds it: all of them would write one row.
+    counting: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// Whether a write was the first one.
@@ -70,7 +74,7 @@ pub(crate) struct Entry {
 
 impl Rows {
     pub(crate) fn new(store: Arc<dyn RoomStore>) -> Self {
-        Self { store }
+        Self { store, counting: Arc::default() }
     }
 
     /// A room; its version is that of its row.

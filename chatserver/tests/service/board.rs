@@ -59,7 +59,7 @@ async fn a_notice_is_set_cleared_and_told_again_after_a_restart() {
 }
 
 #[tokio::test]
-async fn many_who_add_to_a_counter_at_once_all_count() {
+async fn many_who_add_to_a_counter_at_once_all_count_without_a_record() {
     let world = World::start().await;
     world.room(json!({})).await;
     let path = "/v1/rooms/r/counters/votes";
@@ -70,6 +70,10 @@ async fn many_who_add_to_a_counter_at_once_all_count() {
     let (_, votes) = world.call(Method::GET, "/v1/rooms/r/attributes/votes", &[], None).await;
     assert_eq!(votes["value"], 30);
     assert_eq!(world.post(path, json!({"add": -31})).await.1["value"], -1);
+    let is_told = |it: &Fact| matches!(it, Fact::Attribute { attribute, .. } if attribute.value == Some(Standing::Count(-1)));
+    world.facts().await.find(is_told).await;
+    let (_, audit) = world.call(Method::GET, "/v1/rooms/r/audit", &[], None).await;
+    assert_eq!(audit["rows"].as_array().unwrap().len(), 1, "{audit}");
     assert_eq!(world.post(path, json!({"add": i64::MAX})).await.0, 400);
     put(&world, "/v1/rooms/r/attributes/theme", "*", json!("red")).await;
     assert_eq!(world.post("/v1/rooms/r/counters/theme", json!({"add": 1})).await.0, 400);

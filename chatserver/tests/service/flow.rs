@@ -29,7 +29,7 @@ async fn what_a_room_does_not_show_is_refused_with_a_time_to_come_back() {
             Verdict::Drop { reason: Reason::RateLimited, retry_after_ms } => {
                 waits.push(retry_after_ms);
             }
-            other => panic!("{other:?}"),
+            other @ (Verdict::Shadow(_) | Verdict::Drop { .. }) => panic!("{other:?}"),
         }
     }
 
@@ -110,6 +110,6 @@ async fn offer(world: &World, offered: u32) {
 fn outcome(reply: Reply) -> Verdict {
     match reply {
         Reply::Ack { outcome: Outcome::Verdict(verdict), .. } => verdict,
-        other => panic!("{other:?}"),
+        other @ (Reply::Ack { .. } | Reply::Close { .. }) => panic!("{other:?}"),
     }
 }

@@ -1,11 +1,17 @@
 //! Mutes, bans and kicks: they bite, they are told, they outlive a restart.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use bus::{PartitionNo, Publish, topic};
+use bus::{Bus as _, Limits, PartitionNo, Publish, topic};
+use bytes::Bytes;
+use chatserver::Config;
+use futures_util::future::join_all;
 use proto::control::Fact;
 use proto::envelope::Reply;
 use proto::frame::Outcome;
+use proto::id::AppId;
 use proto::time::Wall;
 use proto::verdict::{Reason, Verdict};
 use reqwest::Method;
@@ -148,4 +154,65 @@ async fn a_mute_at_the_instant_of_a_send_bites_once_and_for_all() {
     let first = verdicts.values().position(is_muted).expect("the last one is after the answer");
     assert!(verdicts.values().skip(first).all(is_muted));
     assert!(verdicts.values().take(first).all(|it| matches!(it, Verdict::Admit(_))));
+}
+
+#[tokio::test]
+async fn what_the_bus_has_no_place_for_is_told_once_it_has() {
+    let world = World::start_with(Limits { keys_max: 300, ..Limits::default() }).await;
+    world.room(json!({})).await;
+    let word = |no: u32| Fact::Words { app: AppId(100 + no), room: None, version: 1 };
+    let record = |no, value: Bytes| {
+        let (topic, key) = (topic::control(), Some(word(no).key().into()));
+        Publish { topic, partition: PartitionNo(0), term: None, key, value }
+    };
+    let publish = async |record| world.bus.publish(vec![record]).await.remove(0);
+    let mut taken = 0_u32;
+    while publish(record(taken, word(taken).encode().into())).await.is_ok() {
+        taken += 1;
+    }
+
+    let (status, problem) = world.post("/v1/rooms/r/bans", json!({"viewer": "v"})).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (503, &json!("untold")));
+    let fails = |it: &World| it.health.failures().iter().any(|it| it.0 == "chatserver_control");
+    world.until("unwell", fails).await;
+    for no in 0..taken {
+        publish(record(no, Bytes::new())).await.unwrap();
+    }
+
+    world.facts().await.find(|it| matches!(it, Fact::Ban { .. })).await;
+    world.until("well", |it| !fails(it)).await;
+}
+
+#[tokio::test]
+async fn a_ban_is_told_although_whoever_asked_for_it_hung_up() {
+    let world = World::start().await;
+    world.room(json!({})).await;
+    let held = Arc::clone(&world.store_turn).write_owned().await;
+
+    let ban = world.request(Method::POST, "/v1/rooms/r/bans").bearer_auth("key-1");
+    let ban = ban.json(&json!({"viewer": "v"})).send();
+    let is_writing = |it: &World| it.store_waits.load(Ordering::Relaxed) > 0;
+    tokio::select! {
+        _ = ban => panic!("nothing is written yet"),
+        () = world.until("writing", is_writing) => {}
+    }
+    let are_gone = |it: &World| it.metric("http_connections{service=\"chatserver\"}") == Some(0);
+    world.until("hung up", are_gone).await;
+    drop(held);
+
+    world.facts().await.find(|it| matches!(it, Fact::Ban { .. })).await;
+}
+
+#[tokio::test]
+async fn an_app_has_so_many_acts_and_can_change_and_end_those_it_has() {
+    let world = World::start_as(Config { app_acts_max: 2, ..Config::default() }).await;
+    world.room(json!({})).await;
+    let mute =
+        |viewer: &str| world.post("/v1/rooms/r/mutes", json!({"viewer": viewer, "seconds": 60}));
+    let ended = join_all(["a", "b", "a"].map(mute)).await;
+    assert!(ended.iter().all(|it| it.0 == 200), "{ended:?}");
+
+    assert_eq!(mute("c").await.1["code"], "too_many");
+    let ended = world.call(Method::DELETE, "/v1/rooms/r/mutes/c", &[], None).await;
+    assert_eq!(ended.0, 204);
 }

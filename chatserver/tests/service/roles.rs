@@ -66,6 +66,7 @@ async fn what_is_done_in_a_persons_name_needs_the_rank_and_is_recorded() {
     assert_eq!(by("/v1/rooms/r/mutes?by=mod&why=spam", &mute).await.0, 200);
     let kick = json!({"viewer": "host"});
     assert_eq!(by("/v1/rooms/r/kicks?by=mod", &kick).await.0, 403);
+    assert_eq!(by("/v1/rooms/r/mutes?by=mod&on_role=host", &mute).await.0, 403);
     assert_eq!(by("/v1/rooms/r/close?by=mod", &json!({})).await.0, 403);
 
     let (_, audit) = world.call(Method::GET, "/v1/rooms/r/audit", &[], None).await;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use auth_core::app::App;
@@ -32,6 +32,7 @@ use proto::verdict::{Reason, Verdict};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::sync::RwLock;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) const APP: AppId = AppId(1);
@@ -48,6 +49,10 @@ pub(crate) struct World {
     pub(crate) health: Health,
     pub(crate) meter: Meter,
     pub(crate) store_is_away: Arc<AtomicBool>,
+    /// Whoever holds it keeps writes waiting.
+    pub(crate) store_turn: Arc<RwLock<()>>,
+    /// Writes that wait.
+    pub(crate) store_waits: Arc<AtomicUsize>,
     quota: Arc<MemoryQuota>,
     store: Arc<dyn RoomStore>,
     client: reqwest::Client,
@@ -95,7 +100,13 @@ impl World {
             .unwrap();
         let store_is_away = Arc::<AtomicBool>::default();
         let store = RedbStore::open(&folder.path().join("rooms.redb")).unwrap();
-        let store = FaultyStore { store, is_away: Arc::clone(&store_is_away) };
+        let (store_turn, store_waits) = (Arc::<RwLock<()>>::default(), Arc::default());
+        let store = FaultyStore {
+            store,
+            is_away: Arc::clone(&store_is_away),
+            turn: Arc::clone(&store_turn),
+            waits: Arc::clone(&store_waits),
+        };
         Self {
             store: Arc::new(store),
             bus: MemoryBus::new(clock.clone(), limits),
@@ -104,6 +115,8 @@ impl World {
             health: Health::default(),
             meter: Meter::new(),
             store_is_away,
+            store_turn,
+            store_waits,
             quota: Arc::new(MemoryQuota::new(1000)),
             client,
             base: String::new(),
@@ -228,7 +241,7 @@ impl World {
     }
 
     pub(crate) async fn facts(&self) -> Follow<Fact> {
-        self.follow(topic::control(), |it| vec![Fact::decode(it).unwrap()]).await
+        self.follow(topic::control(), |it| Fact::decode(it).into_iter().collect()).await
     }
 
     async fn follow<T>(&self, topic: Topic, decode: fn(&[u8]) -> Vec<T>) -> Follow<T> {
@@ -299,6 +312,8 @@ pub(crate) async fn answer(request: reqwest::RequestBuilder) -> (StatusCode, Val
 struct FaultyStore {
     store: RedbStore,
     is_away: Arc<AtomicBool>,
+    turn: Arc<RwLock<()>>,
+    waits: Arc<AtomicUsize>,
 }
 
 impl FaultyStore {
@@ -329,7 +344,14 @@ impl RoomStore for FaultyStore {
     }
 
     fn write(&self, writes: Vec<Write>) -> BoxFuture<'_, Result<Written, StoreError>> {
-        self.unless_away(self.store.write(writes))
+        async move {
+            self.waits.fetch_add(1, Ordering::Relaxed);
+            let turn = self.turn.read().await;
+            self.waits.fetch_sub(1, Ordering::Relaxed);
+            drop(turn);
+            self.unless_away(self.store.write(writes)).await
+        }
+        .boxed()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, bail};
+use kit::clock::Clock;
 use proto::control::Fact;
 use proto::id::AppId;
 use redb::{
@@ -11,9 +12,10 @@ use redb::{
 };
 
 use super::{definition, pack, unpack};
-use crate::store::{Table, rooms_key};
+use crate::store::{Table, acts_key, closed_key, rooms_key};
 
-/// The schema of this program. 2: an app's rooms are counted, and acts have records.
+/// The schema of this program. 2: an app's rooms and acts are counted, closed rooms are marked,
+/// and acts have records.
 pub(super) const SCHEMA: u32 = 2;
 /// What files have in which none is written.
 const FIRST: u32 = 1;
@@ -39,6 +41,7 @@ pub(super) fn settle(database: &Database) -> anyhow::Result<()> {
     }
     if from < 2 {
         count_rooms(&transaction).context("its rooms cannot be counted")?;
+        count_acts(&transaction).context("its acts cannot be counted")?;
     }
     transaction.open_table(META)?.insert(KEY, SCHEMA)?;
     transaction.commit().context("it cannot be written")?;
@@ -64,19 +67,38 @@ pub(super) fn copy(from: &ReadTransaction, to: &WriteTransaction) -> anyhow::Res
     }
 }
 
-/// From 1 to 2.
+/// From 1 to 2. Rooms that are closed count as closed now: when they were is not known.
 fn count_rooms(transaction: &WriteTransaction) -> anyhow::Result<()> {
+    let now = Clock::system().wall();
+    let mut own = transaction.open_table(definition(Table::Own))?;
     let mut rooms: BTreeMap<AppId, u32> = BTreeMap::new();
     for row in transaction.open_table(definition(Table::Rooms))?.iter()? {
         if let Some(value) = unpack(row?.1.value())
             && let Ok(Fact::Room(fact)) = Fact::decode(&value.bytes)
         {
             *rooms.entry(fact.app).or_default() += 1;
+            if !fact.open {
+                own.insert(closed_key(&fact.room, now).name.as_str(), &*pack(1, &[]))?;
+            }
         }
     }
-    let mut own = transaction.open_table(definition(Table::Own))?;
     for (app, count) in rooms {
         own.insert(rooms_key(app).name.as_str(), &*pack(1, &count.to_be_bytes()))?;
+    }
+    Ok(())
+}
+
+/// From 1 to 2.
+fn count_acts(transaction: &WriteTransaction) -> anyhow::Result<()> {
+    let mut acts: BTreeMap<String, u32> = BTreeMap::new();
+    for row in transaction.open_table(definition(Table::Acts))?.iter()? {
+        let (name, _) = row?;
+        let app = name.value().split(':').nth(1).unwrap_or_default().to_owned();
+        *acts.entry(app).or_default() += 1;
+    }
+    let mut own = transaction.open_table(definition(Table::Own))?;
+    for (app, count) in acts {
+        own.insert(acts_key(&app).name.as_str(), &*pack(1, &count.to_be_bytes()))?;
     }
     Ok(())
 }

@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use proto::control::{Fact, RoomFact, RoomSettings};
-use proto::id::{AppId, RoomId};
+use proto::id::{AppId, RoomId, ViewerId};
+use proto::time::Wall;
 use redb::StorageBackend;
 use redb::backends::FileBackend;
 
 use super::*;
-use crate::store::{contract, rooms_key};
+use crate::store::{acts_key, contract, rooms_key};
 
 #[tokio::test]
 async fn a_file_keeps_the_contract() {
@@ -118,6 +119,10 @@ async fn an_older_file_is_brought_to_this_schema_and_a_newer_one_refused() {
     let counts = store.get(vec![rooms_key(AppId(1)), rooms_key(AppId(2))]).await.unwrap();
     let counts: Vec<_> = counts.into_iter().map(|it| it.map(|it| it.bytes.to_vec())).collect();
     assert_eq!(counts, [Some(2_u32.to_be_bytes().to_vec()), None]);
+    let acts = store.get(vec![acts_key("1")]).await.unwrap().remove(0);
+    assert_eq!(acts.unwrap().bytes, 1_u32.to_be_bytes().to_vec());
+    let closed = store.list(Table::Own, "closed:".to_owned(), None, 9).await.unwrap();
+    assert!(matches!(&closed[..], [(name, _)] if name.ends_with(":b")), "{closed:?}");
     drop(store);
     assert_eq!(schema_of(&path), schema::SCHEMA);
 
@@ -146,18 +151,27 @@ async fn a_backup_is_a_store_with_the_same_rows_and_one_of_a_running_store_is_re
     assert_eq!(restored.get(vec![key()]).await.unwrap(), [Some(kept)]);
 }
 
-/// Two rooms of one app, as the first version of this program wrote them.
+/// Two rooms of one app, the second one closed, and a mute, as the first version of this program wrote them.
 fn write_first_schema(path: &Path) {
     let database = Database::create(path).unwrap();
     let transaction = database.begin_write().unwrap();
     for name in ["a", "b"] {
         let room = RoomId::parse(name).unwrap();
         let settings = RoomSettings::default();
-        let fact = RoomFact { app: AppId(1), room, version: 1, open: true, settings };
+        let fact = RoomFact { app: AppId(1), room, version: 1, open: name == "a", settings };
         let row = pack(1, &Fact::Room(fact).encode());
         let mut rooms = transaction.open_table(definition(Table::Rooms)).unwrap();
         rooms.insert(name, &*row).unwrap();
     }
+    let mute = Fact::Mute {
+        app: AppId(1),
+        room: RoomId::parse("a").unwrap(),
+        viewer: ViewerId::parse("v").unwrap(),
+        until: Wall(1),
+    };
+    let mut acts = transaction.open_table(definition(Table::Acts)).unwrap();
+    acts.insert(mute.key().as_str(), &*pack(1, &mute.encode())).unwrap();
+    drop(acts);
     transaction.commit().unwrap();
 }
 

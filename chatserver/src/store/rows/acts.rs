@@ -1,13 +1,30 @@
 //! What was done to people, and what rooms have written up: facts, each under its own key.
+//!
+//! Each app's are counted in a row of their own: on `control` every one takes a key.
 
-use proto::control::Fact;
+use std::collections::BTreeMap;
+
+use proto::control::{Fact, Standing};
 use proto::time::Wall;
 
 use super::{PAGE_MAX, Rows};
-use crate::store::{Expect, Key, StoreError, Table, Value, Write, Written};
+use crate::store::{Expect, Key, StoreError, Table, Value, Write, Written, acts_key};
 
 /// How long a kick is told to those who start: no ticket lives longer.
 const KICK_LIFE: std::time::Duration = auth_core::revocation::NOT_BEFORE_LIFE;
+/// How often a removal is tried again because something was written meanwhile.
+const TRIES_MAX: usize = 5;
+
+/// What became of an act.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Acted {
+    /// It is written.
+    Done,
+    /// Something else stands there than was expected, or the app did something else meanwhile.
+    Changed,
+    /// The app has as many acts as it may.
+    TooMany,
+}
 
 impl Rows {
     /// What is said under the key of `act`, and what must be there for it to be replaced.
@@ -17,15 +34,43 @@ impl Rows {
         Ok((found.and_then(|it| Fact::decode(&it.bytes).ok()), expect))
     }
 
-    /// Writes an act and who did it; whether it did.
+    /// Writes an act, with who did it if that is to be remembered. Where nothing stands yet, the
+    /// app must have fewer than `acts_max`, unless the act only ends something.
     pub(crate) async fn write_act(
         &self,
         act: &Fact,
         expect: Expect,
-        record: Write,
-    ) -> Result<bool, StoreError> {
-        let write = Key::new(Table::Acts, act.key()).put(expect, act.encode());
-        Ok(self.store.write(vec![write, record]).await? == Written::Done)
+        record: Option<Write>,
+        acts_max: u32,
+    ) -> Result<Acted, StoreError> {
+        let key = act.key();
+        let mut writes: Vec<_> = record.into_iter().collect();
+        let mut turn = None;
+        if expect == Expect::Absent {
+            turn = Some(self.counting.lock().await);
+            let (count, counted) = self.count_of(app_of(&key)).await?;
+            if count >= acts_max && ends(act) > Wall(0) {
+                // It may have come between, and is there to be changed.
+                let is_there = self.one(Key::new(Table::Acts, key)).await?.is_some();
+                return Ok(if is_there { Acted::Changed } else { Acted::TooMany });
+            }
+            writes.push(acts_key(app_of(&key)).put(counted, (count + 1).to_be_bytes().to_vec()));
+        }
+        writes.push(Key::new(Table::Acts, key).put(expect, act.encode()));
+        let written = self.store.write(writes).await?;
+        drop(turn);
+        match written {
+            Written::Done => Ok(Acted::Done),
+            Written::Conflict { .. } => Ok(Acted::Changed),
+        }
+    }
+
+    /// How many acts an app has, and what must be there for that to be replaced.
+    async fn count_of(&self, app: &str) -> Result<(u32, Expect), StoreError> {
+        let found = self.one(acts_key(app)).await?;
+        let expect = found.as_ref().map_or(Expect::Absent, |it| Expect::Version(it.version));
+        let count = found.and_then(|it| it.bytes.as_ref().try_into().ok());
+        Ok((count.map_or(0, u32::from_be_bytes), expect))
     }
 
     /// Acts whose keys begin with `prefix`, at most `acts_max`.
@@ -58,16 +103,84 @@ impl Rows {
         let (rows, next) = self.page(Table::Acts, after).await?;
         let is_over = |it: &Value| Fact::decode(&it.bytes).is_ok_and(|it| ends(&it) <= now);
         let over = rows.into_iter().filter(|it| is_over(&it.1));
-        let remove = |(name, value): (String, Value)| {
-            let (key, expect) = (Key::new(Table::Acts, name), Expect::Version(value.version));
-            Write { key, expect, bytes: None }
-        };
-        let writes: Vec<_> = over.map(remove).collect();
-        if !writes.is_empty() {
-            // What was written meanwhile stays, and the rest of the page waits for the next time.
-            self.store.write(writes).await?;
-        }
+        // What was written meanwhile stays, and what is left waits for the next time.
+        self.remove_acts(over.map(|(name, value)| (name, value.version)).collect()).await?;
         Ok(next)
+    }
+
+    /// Removes acts, by key and version; whether all of them that still stand are gone.
+    pub(super) async fn remove_acts(
+        &self,
+        mut acts: Vec<(String, u64)>,
+    ) -> Result<bool, StoreError> {
+        let _turn = self.counting.lock().await;
+        for _ in 0..TRIES_MAX {
+            if acts.is_empty() {
+                return Ok(true);
+            }
+            let mut apps: BTreeMap<&str, u32> = BTreeMap::new();
+            let mut writes = Vec::with_capacity(acts.len() + 1);
+            for (name, version) in &acts {
+                *apps.entry(app_of(name)).or_default() += 1;
+                let (key, expect) = (Key::new(Table::Acts, name), Expect::Version(*version));
+                writes.push(Write { key, expect, bytes: None });
+            }
+            for (app, removed) in apps {
+                let (count, counted) = self.count_of(app).await?;
+                let count = count.saturating_sub(removed).to_be_bytes().to_vec();
+                writes.push(acts_key(app).put(counted, count));
+            }
+            match self.store.write(writes).await? {
+                Written::Done => return Ok(true),
+                Written::Conflict { index } if index < acts.len() => {
+                    acts.remove(index);
+                }
+                // The app's count has changed.
+                Written::Conflict { .. } => {}
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// The app in the key of an act.
+fn app_of(key: &str) -> &str {
+    key.split(':').nth(1).unwrap_or_default()
+}
+
+/// What everyone is told instead of an act of a room that is forgotten. None: it ends by itself.
+pub(super) fn ended(act: Fact) -> Option<Fact> {
+    match act {
+        Fact::Mute { app, room, viewer, .. } => {
+            Some(Fact::Mute { app, room, viewer, until: Wall(0) })
+        }
+        Fact::Ban { app, room, viewer, .. } => {
+            Some(Fact::Ban { app, room, viewer, until: Wall(0) })
+        }
+        Fact::Exclude { app, room, what, .. } => {
+            Some(Fact::Exclude { app, room, what, until: Wall(0) })
+        }
+        Fact::Person { app, room, viewer, .. } => {
+            Some(Fact::Person { app, room, viewer, standing: Standing::default() })
+        }
+        Fact::Attribute { app, room, mut attribute } => {
+            attribute.version += 1;
+            attribute.value = None;
+            Some(Fact::Attribute { app, room, attribute })
+        }
+        Fact::Kick { .. }
+        | Fact::Epoch(_)
+        | Fact::Room(_)
+        | Fact::Close { .. }
+        | Fact::Keep { .. }
+        | Fact::Heat { .. }
+        | Fact::Bases { .. }
+        | Fact::Move { .. }
+        | Fact::Lease(_)
+        | Fact::Policy(_)
+        | Fact::Sdk(_)
+        | Fact::Words { .. }
+        | Fact::Revoked { .. } => None,
     }
 }
 
@@ -101,7 +214,6 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use proto::control::Standing;
     use proto::id::{AppId, RoomId, ViewerId};
 
     use super::super::Record;
@@ -111,7 +223,7 @@ mod tests {
     const NOW: Wall = Wall(1_800_000_000_000);
 
     #[tokio::test]
-    async fn acts_that_are_over_are_removed() {
+    async fn acts_that_are_over_are_removed_and_no_longer_counted() {
         let folder = tempfile::tempdir().unwrap();
         let store = RedbStore::open(&folder.path().join("rooms.redb")).unwrap();
         let rows = Rows::new(Arc::new(store));
@@ -125,14 +237,34 @@ mod tests {
             listed.clone(),
         ];
         for act in &acts {
-            let record = Record::new(NOW, "test").write(AppId(1), None).unwrap();
-            assert_eq!(rows.write_act(act, Expect::Absent, record).await, Ok(true));
+            let record = Record::new(NOW, "test").write(AppId(1), None).ok();
+            assert_eq!(rows.write_act(act, Expect::Absent, record, 10).await, Ok(Acted::Done));
         }
+        let one_more = mute("more", NOW + Duration::from_secs(1));
+        let full = rows.write_act(&one_more, Expect::Absent, None, 5).await;
 
+        assert_eq!(full, Ok(Acted::TooMany));
+        assert_eq!(rows.count_of("1").await.map(|it| it.0), Ok(5));
         assert_eq!(rows.purge_acts(NOW, None).await, Ok(None));
+        assert_eq!(rows.count_of("1").await.map(|it| it.0), Ok(2));
 
         assert_eq!(rows.acts("", None).await, Ok((vec![lasting.clone(), listed], None)));
         assert_eq!(rows.acts("mute:", None).await, Ok((vec![lasting], None)));
+    }
+
+    #[tokio::test]
+    async fn whoever_has_all_acts_that_an_app_may_have_can_still_change_and_end_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = RedbStore::open(&folder.path().join("rooms.redb")).unwrap();
+        let rows = Rows::new(Arc::new(store));
+        let write = async |act: &Fact, expect| rows.write_act(act, expect, None, 1).await;
+        let first = mute("first", NOW);
+        assert_eq!(write(&first, Expect::Absent).await, Ok(Acted::Done));
+
+        assert_eq!(write(&mute("second", NOW), Expect::Absent).await, Ok(Acted::TooMany));
+        assert_eq!(write(&mute("second", Wall(0)), Expect::Absent).await, Ok(Acted::Done));
+        assert_eq!(write(&first, Expect::Absent).await, Ok(Acted::Changed));
+        assert_eq!(write(&first, Expect::Version(1)).await, Ok(Acted::Done));
     }
 
     fn mute(name: &str, until: Wall) -> Fact {

@@ -5,57 +5,90 @@
 
 use std::time::Duration;
 
-use proto::control::RoomFact;
+use proto::control::{Fact, RoomFact};
 use proto::id::RoomId;
 use proto::time::Wall;
 
+use super::acts::ended;
 use super::{List, PAGE_MAX, Record, Rows, Scope};
-use crate::store::{Expect, Key, StoreError, Table, Write, Written, rooms_key};
+use crate::store::{Expect, Key, StoreError, Table, Write, Written, closed_key, rooms_key};
 
 /// Rooms forgotten in one go.
 const ROOMS_MAX: usize = 20;
 /// What a room has of acts, by the beginning of their keys.
 const KINDS: [&str; 6] = ["mute", "ban", "kick", "exclude", "person", "attribute"];
 
+/// A room that was closed long ago.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Over {
+    /// The room as it was.
+    pub(crate) fact: RoomFact,
+    mark: Key,
+}
+
+/// A page of what was said in a room.
+#[derive(Debug)]
+pub(crate) struct Past {
+    /// What everyone is told before it is removed.
+    pub(crate) ends: Vec<Fact>,
+    rows: Vec<(String, u64)>,
+}
+
 /// Where it stands that a room was closed then.
 pub(super) fn mark(room: &RoomId, at: Wall) -> Write {
-    Key::new(Table::Own, format!("closed:{:016x}:{room}", at.0)).put(Expect::Any, "")
+    closed_key(room, at).put(Expect::Any, "")
 }
 
 impl Rows {
-    /// Forgets rooms that were closed longer than `life` ago, with everything that was said in them.
-    /// Gives how many; some may be left.
-    pub(crate) async fn purge_rooms(&self, now: Wall, life: Duration) -> Result<usize, StoreError> {
+    /// Rooms that were closed longer than `life` ago, the first ones.
+    pub(crate) async fn over(&self, now: Wall, life: Duration) -> Result<Vec<Over>, StoreError> {
         let marks = self.store.list(Table::Own, "closed:".to_owned(), None, ROOMS_MAX).await?;
         let oldest_kept = format!("closed:{:016x}", (now - life).0);
-        let mut forgotten = 0;
+        let mut over = Vec::new();
         for (name, _) in marks.into_iter().take_while(|it| it.0 < oldest_kept) {
             let room = name.rsplit_once(':').and_then(|it| RoomId::parse(it.1).ok());
-            let mark = Key::new(Table::Own, name).remove();
-            match room {
-                Some(room) => forgotten += usize::from(self.forget_room(&room, mark, now).await?),
-                None => self.store.write(vec![mark]).await.map(|_| ())?,
+            let fact = match room {
+                Some(room) => self.room(&room).await?.filter(|it| !it.open),
+                None => None,
+            };
+            let mark = Key::new(Table::Own, name);
+            match fact {
+                Some(fact) => over.push(Over { fact, mark }),
+                None => self.store.write(vec![mark.remove()]).await.map(|_| ())?,
             }
         }
-        Ok(forgotten)
+        Ok(over)
     }
 
-    /// Whether the room was there.
-    async fn forget_room(&self, room: &RoomId, mark: Write, now: Wall) -> Result<bool, StoreError> {
-        let Some(fact) = self.room(room).await?.filter(|it| !it.open) else {
-            return self.store.write(vec![mark]).await.map(|_| false);
-        };
-        // Its people first: should this end in between, it goes on from the mark.
+    /// Some of what was said in a room that is to be forgotten; None: nothing is left.
+    pub(crate) async fn past(&self, over: &Over) -> Result<Option<Past>, StoreError> {
         for kind in KINDS {
-            self.forget_acts(&format!("{kind}:{}:{room}:", fact.app)).await?;
+            let prefix = format!("{kind}:{}:{}:", over.fact.app, over.fact.room);
+            let rows = self.store.list(Table::Acts, prefix, None, PAGE_MAX).await?;
+            if !rows.is_empty() {
+                let acts = rows.iter().filter_map(|it| Fact::decode(&it.1.bytes).ok());
+                let ends = acts.filter_map(ended).collect();
+                let rows = rows.into_iter().map(|it| (it.0, it.1.version)).collect();
+                return Ok(Some(Past { ends, rows }));
+            }
         }
-        let RoomFact { app, version, .. } = fact;
+        Ok(None)
+    }
+
+    /// Removes it, once it is told; whether that could be done.
+    pub(crate) async fn remove_past(&self, past: Past) -> Result<bool, StoreError> {
+        self.remove_acts(past.rows).await
+    }
+
+    /// Forgets a room of which nothing else is left; whether it did.
+    pub(crate) async fn forget(&self, over: Over, now: Wall) -> Result<bool, StoreError> {
+        let Over { fact: RoomFact { app, room, version, .. }, mark } = over;
         let record = Record::new(now, "forget");
         let scope = Scope { app, room: Some(room.clone()) };
         let words = self.words_version(&scope).await?;
         if words > 0 {
             let none = List { version: now.0.max(words + 1), words: Vec::new() };
-            self.write_words(&scope, words, &none, record.write(app, Some(room))?).await?;
+            self.write_words(&scope, words, &none, record.write(app, Some(&room))?).await?;
         }
         let count = self.one(rooms_key(app)).await?;
         let expect = count.as_ref().map_or(Expect::Absent, |it| Expect::Version(it.version));
@@ -65,22 +98,10 @@ impl Rows {
         let writes = vec![
             key.put(Expect::Version(version), ""),
             rooms_key(app).put(expect, rooms.to_be_bytes().to_vec()),
-            mark,
-            record.write(app, Some(room))?,
+            mark.remove(),
+            record.write(app, Some(&room))?,
         ];
         Ok(self.store.write(writes).await? == Written::Done)
-    }
-
-    async fn forget_acts(&self, prefix: &str) -> Result<(), StoreError> {
-        loop {
-            let rows = self.store.list(Table::Acts, prefix.to_owned(), None, PAGE_MAX).await?;
-            let writes: Vec<_> =
-                rows.iter().map(|it| Key::new(Table::Acts, it.0.clone()).remove()).collect();
-            if writes.is_empty() {
-                return Ok(());
-            }
-            self.store.write(writes).await?;
-        }
     }
 }
 
@@ -88,7 +109,7 @@ impl Rows {
 mod tests {
     use std::sync::Arc;
 
-    use proto::control::{Action, Fact, RoomSettings};
+    use proto::control::{Action, RoomSettings};
     use proto::id::{AppId, ViewerId};
 
     use super::super::Created;
@@ -110,23 +131,28 @@ mod tests {
             assert_eq!(create(name).await, Ok(Created::Done(room(name, 1, true))));
         }
         let viewer = ViewerId::parse("v").unwrap();
-        let mute = Fact::Mute { app, room: id("r"), viewer, until: Wall(u64::MAX) };
-        rows.write_act(&mute, Expect::Any, record.write(app, None).unwrap()).await.unwrap();
+        let mute = |until| Fact::Mute { app, room: id("r"), viewer: viewer.clone(), until };
+        rows.write_act(&mute(Wall(u64::MAX)), Expect::Absent, None, 1).await.unwrap();
         let words = vec![Word { text: "bad".to_owned(), action: Action::Refuse }];
         let (scope, list) = (Scope { app, room: Some(id("r")) }, List { version: 1, words });
         let write = record.write(app, None).unwrap();
         assert_eq!(rows.write_words(&scope, 0, &list, write).await, Ok(true));
         assert_eq!(rows.write_room(&room("r", 2, false), &record).await, Ok(true));
 
-        assert_eq!(rows.purge_rooms(now + LIFE, LIFE).await, Ok(0));
+        assert_eq!(rows.over(now + LIFE, LIFE).await, Ok(vec![]));
         let full = create("t").await;
-        assert_eq!(rows.purge_rooms(now + LIFE * 2, LIFE).await, Ok(1));
+        let over = rows.over(now + LIFE * 2, LIFE).await.unwrap().remove(0);
+        let past = rows.past(&over).await.unwrap().unwrap();
+        assert_eq!(past.ends, [mute(Wall(0))]);
+        assert_eq!(rows.remove_past(past).await, Ok(true));
+        assert!(rows.past(&over).await.unwrap().is_none());
+        assert_eq!(rows.forget(over, now + LIFE * 2).await, Ok(true));
 
         assert_eq!(full, Ok(Created::TooMany));
         assert_eq!(rows.room(&id("r")).await, Ok(None));
         assert_eq!(rows.acts("", None).await, Ok((vec![], None)));
         assert_eq!(rows.words(&scope).await, Ok(List::default()));
-        assert_eq!(rows.purge_rooms(now + LIFE * 2, LIFE).await, Ok(0));
+        assert_eq!(rows.over(now + LIFE * 2, LIFE).await, Ok(vec![]));
         assert_eq!(rows.rooms(None).await, Ok((vec![room("s", 1, true)], None)));
         assert_eq!(create("r").await, Ok(Created::Done(room("r", 4, true))));
         assert_eq!(rows.room(&id("r")).await, Ok(Some(room("r", 4, true))));
