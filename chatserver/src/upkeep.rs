@@ -85,7 +85,7 @@ impl Upkeep {
         match &told {
             Ok(()) => self.site.told.ok(),
             Err(error) => {
-                self.site.told.fail(format!("not everyone knows what is written: {error}"))
+                self.site.told.fail(format!("not everyone knows what is written: {error}"));
             }
         }
         told.is_err_and(|it| it.is_refusal())
