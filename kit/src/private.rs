@@ -55,6 +55,34 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
+/// Removes what [`write`] left in a folder when the process was killed in it; gives how many files
+/// that were. Nobody may be writing there.
+///
+/// # Errors
+/// As the system says, but for a folder that is missing.
+pub fn sweep(folder: &Path) -> io::Result<usize> {
+    let files = match fs::read_dir(folder) {
+        Ok(files) => files,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(error),
+    };
+    let mut removed = 0;
+    for file in files {
+        let file = file?;
+        if file.file_name().to_str().is_some_and(is_fresh) {
+            fs::remove_file(file.path())?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+/// Whether a file of this name waits to be put in another's place.
+fn is_fresh(name: &str) -> bool {
+    let digits = name.strip_suffix(".new").and_then(|it| it.rsplit_once('.')).map(|it| it.1);
+    digits.is_some_and(|it| it.len() == 16 && it.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
 /// Until the folder is on disk, a power cut brings the older file back. An empty name is the
 /// current folder.
 fn sync(folder: &Path) -> io::Result<()> {
@@ -103,6 +131,20 @@ mod tests {
             assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
             assert!(refused.to_string().contains(&format!("its mode is {open:o}")), "{refused}");
         }
+    }
+
+    #[test]
+    fn what_a_killed_writer_left_is_swept_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["1.jsonl.0123456789abcdef.new", "copy", "notes.new", "x.0123.new"] {
+            fs::write(dir.path().join(name), b"").unwrap();
+        }
+
+        assert_eq!(sweep(dir.path()).unwrap(), 1);
+        assert_eq!(sweep(dir.path()).unwrap(), 0);
+        assert_eq!(sweep(&dir.path().join("missing")).unwrap(), 0);
+
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3);
     }
 
     #[test]
