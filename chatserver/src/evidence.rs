@@ -11,9 +11,10 @@ mod export;
 mod files;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod writer;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,7 +34,8 @@ use proto::time::Wall;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use self::files::Folder;
+use self::files::{File, Folder};
+use self::turns::{Begun, Turns};
 use self::writer::{Removed, Writer};
 use crate::desk::{Told, gauge};
 
@@ -53,6 +55,7 @@ const PURGE: Duration = Duration::from_secs(20);
 pub(crate) struct Witness {
     jobs: Option<mpsc::Sender<Job>>,
     clock: Clock,
+    turns: Arc<Turns>,
     /// Records in the queue.
     waiting: Arc<AtomicUsize>,
     waiting_max: usize,
@@ -73,8 +76,11 @@ pub(crate) struct Scribe {
 #[derive(Debug)]
 enum Job {
     Write(Vec<(AppId, Record)>),
-    /// Close all files; everything before is in them then.
-    Seal(oneshot::Sender<()>),
+    /// Close the files of these apps, and list all; everything before is in them then.
+    List {
+        closed: BTreeSet<AppId>,
+        files: oneshot::Sender<Vec<File>>,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -96,6 +102,8 @@ pub(crate) struct Turn {
     said: Vec<(AppId, Record)>,
     /// Where the first of each stands, while its outcome is not known.
     open: BTreeMap<Comment, usize>,
+    /// Held until it is put down.
+    begun: Option<Begun>,
 }
 
 /// All parts of a ledger.
@@ -124,6 +132,7 @@ pub(crate) fn open(
     let mut witness = Witness {
         jobs: None,
         clock: clock.clone(),
+        turns: Arc::default(),
         waiting: Arc::clone(&waiting),
         waiting_max: usize::try_from(config.waiting_max).unwrap_or(usize::MAX),
         counts: counts.clone(),
@@ -139,7 +148,7 @@ pub(crate) fn open(
     let witness = Arc::new(witness);
     let eraser = Eraser::open(Arc::clone(&folder), Arc::clone(&witness), counts.clone());
     let eraser = Arc::new(eraser.with_context(unusable)?);
-    let export = Export::new(Arc::clone(&folder), Arc::clone(&witness), Arc::clone(&eraser));
+    let export = Export::new(Arc::clone(&witness), Arc::clone(&eraser));
     let scribe = Scribe {
         jobs,
         waiting,
@@ -158,8 +167,9 @@ impl Witness {
         if self.jobs.is_none() {
             return Turn::default();
         }
-        let at = self.clock.wall();
-        let mut turn = Turn::default();
+        let begun = self.turns.begin(&self.clock);
+        let at = begun.at;
+        let mut turn = Turn { begun: Some(begun), ..Turn::default() };
         for (comment, record) in inputs.iter().filter_map(|it| said(it, at)) {
             turn.open.entry(comment).or_insert(turn.said.len());
             turn.said.push(record);
@@ -168,17 +178,18 @@ impl Witness {
     }
 
     /// Puts down what a turn said, with what its senders were told.
-    pub(crate) fn tell(&self, mut turn: Turn, told: &[Told]) {
+    pub(crate) fn tell(&self, turn: Turn, told: &[Told]) {
         if self.jobs.is_none() {
             return;
         }
+        let Turn { mut said, mut open, begun } = turn;
         let at = self.clock.wall();
         let mut later = Vec::new();
         for Told { node, reply, whom } in told {
             let Reply::Ack { session, cid, outcome } = *reply else { continue };
             let comment = Comment { node: *node, session, cid };
-            if let Some(place) = turn.open.remove(&comment)
-                && let What::Said { outcome: first, .. } = &mut turn.said[place].1.what
+            if let Some(place) = open.remove(&comment)
+                && let What::Said { outcome: first, .. } = &mut said[place].1.what
             {
                 *first = Some(outcome);
                 continue;
@@ -187,7 +198,8 @@ impl Witness {
             let what = What::Told { comment, outcome };
             later.push((whom.app, Record { at, room, account, what }));
         }
-        self.note(turn.said.into_iter().chain(later).collect());
+        self.note(said.into_iter().chain(later).collect());
+        drop(begun);
     }
 
     /// Puts down which items were taken back.
@@ -224,12 +236,13 @@ impl Witness {
         }
     }
 
-    /// Waits until everything that was put down so far is in closed files. Whether it is: not after
-    /// the ledger's end.
-    pub(crate) async fn seal(&self) -> bool {
-        let Some(jobs) = &self.jobs else { return false };
-        let (sender, sealed) = oneshot::channel();
-        jobs.send(Job::Seal(sender)).await.is_ok() && sealed.await.is_ok()
+    /// Waits until everything that was put down so far is in files, and gives them all. Those of
+    /// the apps `closed` are closed: nothing is appended to them any more. `None` after the ledger's
+    /// end, or when the disk fails.
+    async fn list(&self, closed: BTreeSet<AppId>) -> Option<Vec<File>> {
+        let (files, listed) = oneshot::channel();
+        self.jobs.as_ref()?.send(Job::List { closed, files }).await.ok()?;
+        listed.await.ok()
     }
 }
 
@@ -305,9 +318,9 @@ impl Scribe {
                         }
                     }
                 }
-                Job::Seal(sealed) => match self.writer.seal() {
+                Job::List { closed, files } => match self.writer.list(&closed) {
                     // Whoever waited may be gone.
-                    Ok(()) => sealed.send(()).unwrap_or(()),
+                    Ok(listed) => drop(files.send(listed)),
                     Err(error) => failed = Some(error),
                 },
             }

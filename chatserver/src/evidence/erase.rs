@@ -1,8 +1,10 @@
 //! Removing what an account said.
 //!
 //! An erasure is kept on disk until every file is rewritten without the account's records; exports
-//! leave them out from the first moment on. What is said later is new evidence.
+//! leave them out from the first moment on. It waits for turns that were under way when it was asked
+//! for, which may still put down what the account said. What is said later is new evidence.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +20,8 @@ use super::{Counts, Witness};
 
 /// Pause after a disk said no.
 const PAUSE: Duration = Duration::from_secs(5);
+/// How often turns are looked at that an erasure waits for.
+const LOOK: Duration = Duration::from_millis(200);
 /// Erasures that wait: each is looked up for every record that is exported or rewritten.
 const ERASURES_MAX: usize = 1000;
 
@@ -60,7 +64,12 @@ impl Eraser {
         let erasure = Erasure { app, account, until };
         let (folder, kept) = (Arc::clone(&self.folder), erasure.clone());
         blocking(move || folder.keep_erasure(&kept)).await?;
-        self.pending.lock().push(erasure.clone());
+        let mut pending = self.pending.lock();
+        // Whoever asks twice within a millisecond asks for the same.
+        if !pending.contains(&erasure) {
+            pending.push(erasure.clone());
+        }
+        drop(pending);
         let account = Some(erasure.account.clone());
         let what = What::Erased { until };
         self.witness.note(vec![(app, Record { at: until, room: None, account, what })]);
@@ -82,6 +91,8 @@ impl Eraser {
                     self.witness.clock.sleep(PAUSE).await;
                 } else if self.pending.lock().is_empty() {
                     self.bell.notified().await;
+                } else {
+                    self.witness.clock.sleep(LOOK).await;
                 }
             }
         };
@@ -91,16 +102,20 @@ impl Eraser {
         }
     }
 
-    async fn work(&self) -> io::Result<()> {
-        let erasures = self.pending();
+    /// Does what waits for no turn.
+    pub(super) async fn work(&self) -> io::Result<()> {
+        let earliest = self.witness.turns.earliest(&self.witness.clock);
+        let mut erasures = self.pending();
+        erasures.retain(|it| it.until < earliest);
         if erasures.is_empty() {
             return Ok(());
         }
-        if !self.witness.seal().await {
-            return Err(io::Error::other("the ledger has ended"));
-        }
-        let folder = Arc::clone(&self.folder);
-        for file in blocking(move || folder.list()).await? {
+        let apps: BTreeSet<AppId> = erasures.iter().map(|it| it.app).collect();
+        let Some(files) = self.witness.list(apps).await else {
+            return Err(io::Error::other("the ledger's files were not closed"));
+        };
+        // A file that is opened meanwhile has nothing of what was said before.
+        for file in files {
             let of_app = erasures.iter().filter(|it| it.app == file.app).cloned();
             let of_app: Vec<Erasure> = of_app.collect();
             if of_app.is_empty() {

@@ -1,21 +1,31 @@
 //! Giving records out: lines of JSON, in the order in which they were written, and a last line that
 //! says that these were all.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use chatserver_core::ledger::{Erasure, Filter, Members, Record, What};
+use kit::clock::Clock;
+use parking_lot::Mutex;
 use proto::id::AppId;
 use proto::time::Wall;
 use serde::Serialize;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
 
-use super::files::{File, Folder};
+use super::files::File;
 use super::{Eraser, Witness, number};
 
-/// Exports at a time: each holds a file in memory, and reads the disk that is written to.
-const EXPORTS_MAX: usize = 1;
+/// Exports at a time, one of an app: each holds a file in memory, and reads the disk that is
+/// written to.
+const EXPORTS_MAX: usize = 4;
+/// How long an export waits for whoever takes it, besides [`PART_WAIT`].
+const WAIT: Duration = Duration::from_mins(1);
+/// How long for each part that was taken: whoever takes less than 64 KiB a second does not get it
+/// to its end.
+const PART_WAIT: Duration = Duration::from_secs(1);
 /// How much earlier than its file's name a record may be: as long as a turn waited for the bus, and
 /// then for the disk.
 const DELAY_MAX: Duration = Duration::from_hours(1);
@@ -27,18 +37,18 @@ const PARTS_MAX: usize = 4;
 /// Who gives out.
 #[derive(Debug)]
 pub(crate) struct Export {
-    folder: Arc<Folder>,
     witness: Arc<Witness>,
     eraser: Arc<Eraser>,
-    turn: Arc<Semaphore>,
+    /// Apps that have one under way.
+    apps: Arc<Mutex<BTreeSet<AppId>>>,
 }
 
 /// Why nothing is given out.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub(crate) enum Busy {
-    #[error("another export is under way")]
+    #[error("an export of this app, or several of others, are under way")]
     Turn,
-    #[error("the ledger is about to end")]
+    #[error("the ledger is about to end, or its disk fails")]
     Ended,
 }
 
@@ -59,8 +69,8 @@ struct Totals {
 }
 
 impl Export {
-    pub(super) fn new(folder: Arc<Folder>, witness: Arc<Witness>, eraser: Arc<Eraser>) -> Self {
-        Self { folder, witness, eraser, turn: Arc::new(Semaphore::new(EXPORTS_MAX)) }
+    pub(super) fn new(witness: Arc<Witness>, eraser: Arc<Eraser>) -> Self {
+        Self { witness, eraser, apps: Arc::default() }
     }
 
     /// The records that `filter` takes, in parts. That they were given out is put down first, with
@@ -70,16 +80,14 @@ impl Export {
         app: AppId,
         mut filter: Filter,
     ) -> Result<mpsc::Receiver<Bytes>, Busy> {
-        let turn = Arc::clone(&self.turn).try_acquire_owned().map_err(|_| Busy::Turn)?;
+        let turn = Turn::take(&self.apps, app).ok_or(Busy::Turn)?;
         let at = self.witness.clock.wall();
         // What is put down in this millisecond, that it was asked for with it, is in it.
         filter.until = filter.until.min(Wall(at.0.saturating_add(1)));
         let Filter { from, until, room, account } = filter.clone();
         let what = What::Exported { from, until };
         self.witness.note(vec![(app, Record { at, room, account, what })]);
-        if !self.witness.seal().await {
-            return Err(Busy::Ended);
-        }
+        let files = self.witness.list(BTreeSet::new()).await.ok_or(Busy::Ended)?;
         let (parts, given) = mpsc::channel(PARTS_MAX);
         let giver = Giver {
             parts,
@@ -87,11 +95,13 @@ impl Export {
             erasures: self.eraser.pending().into_iter().filter(|it| it.app == app).collect(),
             part: Vec::new(),
             end: End::default(),
+            clock: self.witness.clock.clone(),
+            runtime: Handle::current(),
+            patience: WAIT,
             _turn: turn,
         };
-        let folder = Arc::clone(&self.folder);
-        // It ends with its last part, or when nobody takes its parts any more.
-        drop(tokio::task::spawn_blocking(move || giver.give(&folder, app)));
+        // It ends with its last part, or when nobody takes its parts any more, or too slowly.
+        drop(tokio::task::spawn_blocking(move || giver.give(files, app)));
         Ok(given)
     }
 }
@@ -102,18 +112,37 @@ struct Giver {
     erasures: Vec<Erasure>,
     part: Vec<u8>,
     end: End,
-    _turn: OwnedSemaphorePermit,
+    clock: Clock,
+    runtime: Handle,
+    /// How long it still waits for whoever takes it.
+    patience: Duration,
+    _turn: Turn,
+}
+
+/// The one export that an app may have under way.
+#[derive(Debug)]
+pub(super) struct Turn {
+    apps: Arc<Mutex<BTreeSet<AppId>>>,
+    app: AppId,
+}
+
+impl Turn {
+    /// None while the app, or too many others, have one.
+    pub(super) fn take(apps: &Arc<Mutex<BTreeSet<AppId>>>, app: AppId) -> Option<Self> {
+        let mut under_way = apps.lock();
+        let is_taken = under_way.len() < EXPORTS_MAX && under_way.insert(app);
+        is_taken.then(|| Self { apps: Arc::clone(apps), app })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.apps.lock().remove(&self.app);
+    }
 }
 
 impl Giver {
-    fn give(mut self, folder: &Folder, app: AppId) {
-        let files = match folder.list() {
-            Ok(files) => files,
-            Err(error) => {
-                tracing::warn!(%error, "evidence cannot be listed");
-                return;
-            }
-        };
+    fn give(mut self, files: Vec<File>, app: AppId) {
         let Filter { from, until, .. } = self.filter;
         let is_within = |it: &File| {
             it.app == app && it.opened_at < until + DELAY_MAX && from <= it.ends_by() + DELAY_MAX
@@ -156,10 +185,21 @@ impl Giver {
 
     fn send(&mut self) -> Result<(), Gone> {
         let part = Bytes::from(std::mem::take(&mut self.part));
-        self.parts.blocking_send(part).map_err(|_| Gone)
+        let begun = self.clock.mono();
+        let sent = async { tokio::time::timeout(self.patience, self.parts.send(part)).await };
+        let sent = self.runtime.block_on(sent);
+        let waited = self.clock.mono().since(begun);
+        self.patience = self.patience.saturating_sub(waited) + PART_WAIT;
+        match sent {
+            Ok(sent) => sent.map_err(|_| Gone),
+            Err(_) => {
+                tracing::warn!("an export was taken too slowly, and cut short");
+                Err(Gone)
+            }
+        }
     }
 }
 
-/// Whoever asked is not there any more.
+/// Whoever asked is not there any more, or takes too little.
 #[derive(Debug)]
 struct Gone;

@@ -4,7 +4,7 @@
 //! another one in its place. Everything here blocks.
 
 use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -55,8 +55,16 @@ pub(super) struct Erased {
 }
 
 impl Folder {
+    /// Takes a folder that no other process uses. What an erasure left that was cut off is removed.
     pub(super) fn open(root: &Path) -> io::Result<Self> {
         private_folder(root)?;
+        private::sweep(&root.join(ERASURES))?;
+        for folder in fs::read_dir(root)? {
+            let folder = folder?;
+            if app(&folder).is_some() {
+                private::sweep(&folder.path())?;
+            }
+        }
         Ok(Self { root: root.to_owned(), turn: Mutex::default() })
     }
 
@@ -69,7 +77,11 @@ impl Folder {
             match OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path) {
                 Ok(file) => {
                     // Until the folder is on disk, a power cut takes the file's name away.
-                    fs::File::open(&folder)?.sync_all()?;
+                    if let Err(error) = fs::File::open(&folder).and_then(|it| it.sync_all()) {
+                        // An empty file for each try would fill the disk.
+                        fs::remove_file(&path).ok();
+                        return Err(error);
+                    }
                     return Ok((File { opened_at, app, path, bytes: 0 }, file));
                 }
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -84,8 +96,7 @@ impl Folder {
         let mut files = Vec::new();
         for folder in fs::read_dir(&self.root)? {
             let folder = folder?;
-            let app = folder.file_name().to_str().and_then(|it| it.parse().ok());
-            let Some(app) = app.map(AppId) else { continue };
+            let Some(app) = app(&folder) else { continue };
             for file in fs::read_dir(folder.path())? {
                 let file = file?;
                 let name = file.file_name();
@@ -159,9 +170,12 @@ impl Folder {
         private::write(&self.erasure_path(erasure), &serde_json::to_vec(erasure)?)
     }
 
-    /// An erasure is done.
+    /// An erasure is done; also one that was forgotten before.
     pub(super) fn forget_erasure(&self, erasure: &Erasure) -> io::Result<()> {
-        fs::remove_file(self.erasure_path(erasure))
+        match fs::remove_file(self.erasure_path(erasure)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
     }
 
     /// Names of accounts may hold what no file's name may.
@@ -173,15 +187,23 @@ impl Folder {
 }
 
 impl File {
-    /// The whole file.
+    /// The file up to the length that it had when it was listed: what is appended later may be
+    /// there in part only.
     pub(super) fn read(&self) -> io::Result<Vec<u8>> {
-        fs::read(&self.path)
+        let mut bytes = Vec::new();
+        fs::File::open(&self.path)?.take(self.bytes).read_to_end(&mut bytes)?;
+        Ok(bytes)
     }
 
     /// No record in it is later.
     pub(super) fn ends_by(&self) -> Wall {
         self.opened_at + FILE_LIFE
     }
+}
+
+/// Whose folder it is; none: no app's.
+fn app(folder: &fs::DirEntry) -> Option<AppId> {
+    folder.file_name().to_str().and_then(|it| it.parse().ok()).map(AppId)
 }
 
 fn private_folder(path: &Path) -> io::Result<()> {

@@ -1,6 +1,6 @@
 //! Who writes a ledger's files, and removes them when their time is over. Everything here blocks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -12,6 +12,9 @@ use proto::time::Wall;
 use super::config::EvidenceConfig;
 use super::files::{File, Folder};
 use super::number;
+
+/// What even an empty file takes of the disk.
+const FILE_BYTES_MIN: u64 = 4096;
 
 /// The one hand that writes.
 #[derive(Debug)]
@@ -77,8 +80,14 @@ impl Writer {
                 Open { name, file, is_synced: true }
             }
         };
-        // A file that took a part of it is left as it is; its readers pass over the torn end.
-        open.file.write_all(member)?;
+        if let Err(error) = open.file.write_all(member) {
+            // A disk that is full would get a new file with each try. One that cannot be cut back is
+            // left as it is; its readers pass over the torn end.
+            if open.file.set_len(open.name.bytes).is_ok() {
+                self.open.insert(app, open);
+            }
+            return Err(error);
+        }
         open.name.bytes += number(member.len());
         open.is_synced = false;
         self.open.insert(app, open);
@@ -96,12 +105,15 @@ impl Writer {
         Ok(())
     }
 
-    /// Closes all files: what was written so far can be read, and will not change.
-    pub(super) fn seal(&mut self) -> io::Result<()> {
-        for (_, open) in std::mem::take(&mut self.open) {
-            open.file.sync_all()?;
+    /// All files with what was written so far, after those of `closed` were closed: they will not
+    /// change any more.
+    pub(super) fn list(&mut self, closed: &BTreeSet<AppId>) -> io::Result<Vec<File>> {
+        for app in closed {
+            if let Some(open) = self.open.remove(app) {
+                open.file.sync_all()?;
+            }
         }
-        Ok(())
+        self.folder.list()
     }
 
     /// Removes files whose time is over, and the oldest ones beyond the disk's bound.
@@ -114,7 +126,7 @@ impl Writer {
                 self.folder.remove(&file)?;
                 removed.over += 1;
             } else {
-                removed.bytes += file.bytes;
+                removed.bytes += on_disk(&file);
                 left.push(file);
             }
         }
@@ -125,7 +137,7 @@ impl Writer {
             if !self.is_open(&file) {
                 self.folder.remove(&file)?;
                 removed.full += 1;
-                removed.bytes -= file.bytes;
+                removed.bytes -= on_disk(&file);
             }
         }
         Ok(removed)
@@ -133,5 +145,55 @@ impl Writer {
 
     fn is_open(&self, file: &File) -> bool {
         self.open.get(&file.app).is_some_and(|it| it.name.path == file.path)
+    }
+}
+
+/// Bytes that a file takes, at least.
+fn on_disk(file: &File) -> u64 {
+    file.bytes.max(FILE_BYTES_MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Seek, SeekFrom};
+
+    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+    use tempfile::TempDir;
+
+    use super::*;
+
+    const APP: AppId = AppId(1);
+    const NOW: Wall = Wall(1_800_000_000_000);
+
+    fn record(account: &str) -> Vec<(AppId, Record)> {
+        let account = proto::id::ViewerId::parse(account).ok();
+        let what = chatserver_core::ledger::What::Erased { until: NOW };
+        vec![(APP, Record { at: NOW, room: None, account, what })]
+    }
+
+    /// A file of so many bytes that takes no more.
+    fn full(bytes: u64) -> fs::File {
+        let file = memfd_create("full", MemfdFlags::ALLOW_SEALING).unwrap();
+        let mut file = fs::File::from(file);
+        file.set_len(bytes).unwrap();
+        file.seek(SeekFrom::End(0)).unwrap();
+        fcntl_add_seals(&file, SealFlags::GROW).unwrap();
+        file
+    }
+
+    #[test]
+    fn a_disk_that_is_full_gets_no_new_file_with_each_try() {
+        let root = TempDir::new().unwrap();
+        let folder = Arc::new(Folder::open(root.path()).unwrap());
+        let mut writer = Writer::new(Arc::clone(&folder), EvidenceConfig::default());
+        writer.write(record("one"), NOW).unwrap();
+        let open = writer.open.get_mut(&APP).unwrap();
+        open.file = full(open.name.bytes);
+
+        for account in ["two", "three"] {
+            assert!(writer.write(record(account), NOW).is_err(), "{account}");
+        }
+
+        assert_eq!(folder.list().unwrap().len(), 1);
     }
 }
