@@ -8,6 +8,8 @@
 mod config;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -33,8 +35,11 @@ use crate::outward::{Fault, Outward, Target};
 pub use self::config::WebhookConfig;
 pub(crate) use self::config::check;
 
-/// Events between the desk and an app's task: more than a turn has of what may be told.
+/// Joins, leaves and refusals between the desk and an app's task. A turn of a crowd has more: what
+/// finds no place is counted, as what is beyond the rate.
 const QUEUE: usize = 4096;
+/// What moderators did, between the API and an app's task: as many as one app asks for at a time.
+const ACTS: usize = 512;
 /// How long an app's task sleeps when nothing is due.
 const IDLE: Duration = Duration::from_secs(60);
 
@@ -49,7 +54,12 @@ pub(crate) struct Events {
 #[derive(Debug)]
 struct Mailbox {
     kinds: Vec<Kind>,
+    /// What viewers do.
     events: mpsc::Sender<Event>,
+    /// What moderators do: no crowd takes its places.
+    acts: mpsc::Sender<Event>,
+    /// Events that found no place, and that no batch told of.
+    lost: Arc<AtomicU64>,
 }
 
 /// Who tells one app.
@@ -61,6 +71,8 @@ pub(crate) struct Post {
     deadline: Duration,
     courier: Courier,
     events: mpsc::Receiver<Event>,
+    acts: mpsc::Receiver<Event>,
+    lost: Arc<AtomicU64>,
     clock: Clock,
     counts: Counts,
     /// Which process's batches these are.
@@ -105,8 +117,12 @@ pub(crate) fn connect(
         let outward = outward.context("nobody may be called")?.clone();
         let target = Target::new(&hook.url, &hook.secret, outward.reach())
             .with_context(|| format!("webhook of app {}", hook.app))?;
-        let (sender, events) = mpsc::channel(QUEUE.min(hook.events_max()));
-        apps.insert(hook.app, Mailbox { kinds: hook.kinds.clone(), events: sender });
+        let (viewers, events) = mpsc::channel(QUEUE.min(hook.events_max()));
+        let (moderators, acts) = mpsc::channel(ACTS);
+        let lost = Arc::<AtomicU64>::default();
+        let (kinds, counted) = (hook.kinds.clone(), Arc::clone(&lost));
+        let mailbox = Mailbox { kinds, events: viewers, acts: moderators, lost: counted };
+        apps.insert(hook.app, mailbox);
         let run = seed::random_bytes::<8>().context("cannot draw the run's number")?;
         posts.push(Post {
             app: hook.app,
@@ -115,6 +131,8 @@ pub(crate) fn connect(
             deadline: hook.deadline(),
             courier: Courier::new(hook.limits(), clock.mono()),
             events,
+            acts,
+            lost,
             clock: clock.clone(),
             counts: counts.clone(),
             run: hex::encode(run),
@@ -171,7 +189,12 @@ impl Events {
 
     fn say(&self, app: AppId, event: Event) {
         let Some(mailbox) = self.apps.get(&app) else { return };
-        if mailbox.kinds.contains(&event.kind) && mailbox.events.try_send(event).is_err() {
+        if !mailbox.kinds.contains(&event.kind) {
+            return;
+        }
+        let queue = if event.kind.is_viewers() { &mailbox.events } else { &mailbox.acts };
+        if queue.try_send(event).is_err() {
+            mailbox.lost.fetch_add(1, Ordering::Relaxed);
             self.counts.count("queue", 1);
         }
     }
@@ -190,10 +213,15 @@ impl Post {
                     call = pending().boxed();
                     Some(self.ended(called))
                 }
+                Some(event) = self.acts.recv() => Some(webhook::Input::Event(event)),
                 Some(event) = self.events.recv() => Some(webhook::Input::Event(event)),
                 () = self.clock.sleep_until(due_at) => None,
             };
             let now = self.clock.mono();
+            let lost = self.lost.swap(0, Ordering::Relaxed);
+            if lost > 0 {
+                self.courier.handle(webhook::Input::Missed(lost), now);
+            }
             match input {
                 Some(input) => self.courier.handle(input, now),
                 None => self.courier.tick(now),
@@ -212,7 +240,7 @@ impl Post {
                 }
             }
         }
-        let left = self.courier.waiting() + self.events.len();
+        let left = self.courier.waiting() + self.events.len() + self.acts.len();
         self.counts.count("end", u64::try_from(left).unwrap_or(u64::MAX));
         Ok(())
     }

@@ -48,7 +48,8 @@ impl Kind {
         [Self::Join, Self::Leave, Self::Refusal, Self::Mute, Self::Ban, Self::Kick, Self::Close];
 
     /// Whether viewers do it, as often as they like.
-    const fn is_viewers(self) -> bool {
+    #[must_use]
+    pub const fn is_viewers(self) -> bool {
         match self {
             Self::Join | Self::Leave | Self::Refusal => true,
             Self::Mute | Self::Ban | Self::Kick | Self::Close => false,
@@ -153,6 +154,8 @@ pub struct Limits {
 pub enum Input {
     /// Something happened.
     Event(Event),
+    /// So many events were lost on their way here; the next batch says so.
+    Missed(u64),
     /// The batch under way arrived.
     Delivered,
     /// It did not; `roll` is any number, for the jitter.
@@ -187,7 +190,7 @@ pub enum Lost {
 pub struct Batch {
     /// Rises by one with each batch, and is the same for one that is sent again.
     pub no: u64,
-    /// In the order in which they happened.
+    /// In the order in which they were taken in.
     pub events: Vec<Event>,
     /// Events before these that are told to nobody.
     pub missed: u64,
@@ -235,6 +238,7 @@ impl Courier {
     pub fn handle(&mut self, input: Input, now: Mono) {
         match input {
             Input::Event(event) => self.take(event, now),
+            Input::Missed(events) => self.missed += events,
             Input::Delivered => self.under_way = None,
             Input::Failed { roll } => self.fail(roll, now),
         }

@@ -147,3 +147,30 @@ async fn a_dead_receiver_holds_back_no_comment() {
 
     assert!(hook.busiest() <= 1, "one batch is under way at a time");
 }
+
+#[tokio::test]
+async fn a_turn_of_a_crowd_pushes_out_nothing_that_moderators_do() {
+    let hook = Hook::start(Mode::Says(json!({}))).await;
+    let change = |it: &mut WebhookConfig| {
+        it.viewers_per_s_max = 10;
+        it.kinds = vec![Kind::Refusal, Kind::Mute];
+    };
+    let world = World::start_as(config(&hook, change)).await;
+    world.room(json!({})).await;
+    let mut replies = world.replies().await;
+
+    let refused: Vec<(u64, &str)> = (0..6000).map(|it| (it, "\0")).collect();
+    world.say("v", &refused).await;
+    for _ in &refused {
+        replies.next().await;
+    }
+    world.post("/v1/rooms/r/mutes", json!({"viewer": "v", "seconds": 60})).await;
+    world.until("told", |_| kinds(&hook).contains(&"mute".to_owned())).await;
+
+    let told = kinds(&hook).len() as u64 - 1;
+    let missed: u64 = hook.heard().iter().map(|it| it["missed"].as_u64().unwrap()).sum();
+    assert_eq!(told + missed, 6000);
+    let outcome = |it| world.metric(&format!(r#"chatserver_events_total{{outcome="{it}"}}"#));
+    assert!(outcome("queue") > Some(0));
+    assert_eq!(outcome("queue").unwrap() + outcome("rate").unwrap(), missed);
+}

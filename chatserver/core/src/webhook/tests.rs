@@ -163,3 +163,17 @@ proptest! {
         prop_assert_eq!(missed + courier.missed + under_way_missed, lost);
     }
 }
+
+#[test]
+fn what_was_lost_on_the_way_is_said_by_the_next_batch_alone() {
+    let mut courier = Courier::new(LIMITS, Mono(0));
+
+    assert_eq!(feed(&mut courier, Input::Missed(3), 0), []);
+    assert_eq!(courier.deadline(), None, "it sends no batch of its own");
+    feed(&mut courier, mute(1), 1);
+    assert_eq!(tick(&mut courier, 1001), [batch(0, &[1], 3)]);
+
+    feed(&mut courier, Input::Delivered, 1002);
+    feed(&mut courier, mute(1003), 1003);
+    assert_eq!(tick(&mut courier, 2003), [batch(1, &[1003], 0)]);
+}
