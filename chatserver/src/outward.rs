@@ -3,7 +3,7 @@
 //! A name is resolved for each connection, every address that it has is checked, and what was
 //! checked is connected to: nothing resolves it a second time. Redirects are not followed and
 //! proxies of the environment not used. An answer's body is bounded, and the deadline holds for
-//! the whole call.
+//! the whole call; only the making of a connection may outlast it, for the next call.
 
 mod config;
 #[cfg(test)]
@@ -13,6 +13,7 @@ use std::error::Error as _;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,10 +25,13 @@ use chatserver_core::sign;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use kit::clock::Clock;
+use kit::task::Tasks;
+use parking_lot::Mutex;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
+use tokio::sync::{Semaphore, oneshot};
 
 pub use self::config::OutwardConfig;
 
@@ -35,6 +39,9 @@ pub use self::config::OutwardConfig;
 pub(crate) const ANSWER_BYTES_MAX: usize = 32 * 1024;
 /// Longest time for a connection, however long the call may take.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// Calls to one target that go on behind their deadline, so that a connection that takes longer
+/// comes into being and is there for the next one.
+const LATE_MAX: usize = 4;
 /// How long an unused connection is kept.
 const IDLE_MAX: Duration = Duration::from_secs(30);
 
@@ -47,6 +54,8 @@ pub(crate) struct Outward {
     clock: Clock,
     reach: Arc<Reach>,
     http: Client,
+    /// As many as callers have under way, and [`LATE_MAX`] of each target.
+    calls: Arc<Mutex<Tasks>>,
 }
 
 /// Who is called, and the secret that both know.
@@ -54,6 +63,7 @@ pub(crate) struct Outward {
 pub(crate) struct Target {
     url: Url,
     secret: Secret,
+    late: Arc<Semaphore>,
 }
 
 /// Why a call brought nothing.
@@ -109,7 +119,7 @@ impl Target {
         if let Ok(address) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
             reach.check(address).with_context(|| format!("{host} cannot be called"))?;
         }
-        Ok(Self { url, secret: secret.clone() })
+        Ok(Self { url, secret: secret.clone(), late: Arc::new(Semaphore::new(LATE_MAX)) })
     }
 }
 
@@ -139,7 +149,7 @@ impl Outward {
             .pool_idle_timeout(IDLE_MAX)
             .build()
             .context("the client of business servers could not be made")?;
-        Ok(Self { clock, reach, http })
+        Ok(Self { clock, reach, http, calls: Arc::default() })
     }
 
     /// Where it calls.
@@ -149,7 +159,8 @@ impl Outward {
 
     /// Posts a JSON body within `deadline`; gives the body of a successful answer.
     ///
-    /// Cancelling it may leave the call made and its answer unread.
+    /// Cancelling it leaves the call made and its answer unread, and so does the deadline: the call
+    /// may go on for [`CONNECT_MAX`].
     pub(crate) async fn post(
         &self,
         target: &Target,
@@ -165,8 +176,29 @@ impl Outward {
             .header(sign::TIME_HEADER, at_s)
             .header(sign::SIGNATURE_HEADER, format!("{}={}", sign::SCHEME, hex::encode(signature)))
             .body(body);
-        let called = async { read(request.send().await.map_err(|it| fault(&it))?).await };
-        tokio::time::timeout(deadline, called).await.unwrap_or(Err(Fault::Deadline))
+        let (answer, answered) = oneshot::channel();
+        let late = Arc::clone(&target.late);
+        self.spawn(async move {
+            let called = async { read(request.send().await.map_err(|it| fault(&it))?).await };
+            let mut called = pin!(called);
+            let in_time = tokio::time::timeout(deadline, &mut called).await;
+            let is_late = in_time.is_err();
+            // Whoever called may be gone.
+            answer.send(in_time.unwrap_or(Err(Fault::Deadline))).ok();
+            // To give the call up would be to give up its connection.
+            if is_late && let Ok(_turn) = late.try_acquire() {
+                tokio::time::timeout(CONNECT_MAX, called).await.ok();
+            }
+        });
+        answered.await.unwrap_or(Err(Fault::Unreachable))
+    }
+
+    fn spawn(&self, call: impl Future<Output = ()> + Send + 'static) {
+        let mut calls = self.calls.lock();
+        while let Err(error) = calls.reap() {
+            tracing::error!(error = format!("{error:#}"), "a call broke off");
+        }
+        calls.spawn("chatserver call", call.map(Ok));
     }
 }
 

@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use channel::DevCerts;
-use kit::task::Tasks;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -195,4 +194,30 @@ async fn who_is_not_there_is_unreachable() {
     drop(closed);
 
     assert_eq!(world.call("hook.example").await, Err(Fault::Unreachable));
+}
+
+#[tokio::test]
+async fn a_connection_that_takes_longer_than_the_deadline_is_there_for_later_calls() {
+    let go = Arc::new(Semaphore::new(0));
+    let waits = Arc::clone(&go);
+    let lookup: Lookup = Arc::new(move |_| {
+        let go = Arc::clone(&waits);
+        async move {
+            drop(go.acquire().await);
+            Ok(vec!["127.0.0.1".parse().unwrap()])
+        }
+        .boxed()
+    });
+    let world = World::start(&["127.0.0.1"], &answer("200 OK", "yes"), lookup).await;
+
+    let called = world.call_within("hook.example", Duration::from_millis(20)).await;
+    assert_eq!((called, world.connections()), (Err(Fault::Deadline), 0));
+    go.add_permits(1);
+
+    let connected = async {
+        while world.connections() == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, connected).await.expect("the connection was given up");
 }
