@@ -33,18 +33,22 @@ async fn what_a_closed_room_told_is_not_told_in_a_later_one_of_its_name() {
     let world = World::new().await;
     world.open_room("q").await;
     let mut bob = world.enter("tcp", "bob", "q").await;
-    let fact = |version, open| {
+    // Facts are done in their order: once bob is told, those before are done.
+    let mut tell = async |version, fact| {
+        world.tell(fact).await;
+        let attribute = text("last", version, "told");
+        world.tell(Fact::Attribute { app: APP, room: room("q"), attribute }).await;
+        bob.receive().await;
+    };
+    let is = |version, open| {
         let settings = proto::control::RoomSettings::default();
         Fact::Room(RoomFact { app: APP, room: room("r"), version, open, settings })
     };
-    world.tell(write(text("notice", 1, "welcome"))).await;
-    world.tell(fact(100, false)).await;
-    world.tell(write(text("notice", 2, "still here"))).await;
-    world.tell(fact(102, true)).await;
-    world.tell(write(text("theme", 3, "red"))).await;
-    let attribute = text("last", 1, "told");
-    world.tell(Fact::Attribute { app: APP, room: room("q"), attribute }).await;
-    bob.receive().await;
+    tell(1, write(text("notice", 1, "welcome"))).await;
+    tell(2, is(100, false)).await;
+    tell(3, write(text("notice", 2, "still here"))).await;
+    tell(4, is(102, true)).await;
+    tell(5, write(text("theme", 3, "red"))).await;
 
     let mut alice = world.enter("tcp", "alice", "r").await;
 
