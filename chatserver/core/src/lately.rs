@@ -144,7 +144,6 @@ impl Lately {
 mod tests {
     use proto::id::Seq;
     use proto::item::{Item, Lane, Role, Style};
-    use proto::time::Wall;
 
     use super::*;
 

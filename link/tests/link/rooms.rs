@@ -86,7 +86,10 @@ async fn a_closed_room_is_told_and_not_entered() {
     assert_eq!(client.receive().await, Downlink::Control(Control::Closed { room: room("r") }));
     let mut late = world.connect("tcp").await;
     let Answer::In(ok) = late.login(&world.token("tcp", "bob", "r"), "r").await else { panic!() };
-    assert!(matches!(ok.rooms[0].outcome, JoinOutcome::Refused { code: CloseCode::RoomClosed, .. }));
+    assert!(matches!(
+        ok.rooms[0].outcome,
+        JoinOutcome::Refused { code: CloseCode::RoomClosed, .. }
+    ));
 }
 
 #[tokio::test]
