@@ -282,3 +282,31 @@ impl Counts {
         self.meter.counter(list::CHATSERVER_EVENT_CALLS_TOTAL, &[outcome]).inc();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proto::id::RoomId;
+    use proto::time::Wall;
+
+    use super::*;
+
+    #[test]
+    fn a_crowd_takes_no_place_of_what_moderators_do() {
+        const APP: AppId = AppId(1);
+        let ((viewers, mut events), (moderators, mut acts)) = (mpsc::channel(1), mpsc::channel(1));
+        let lost = Arc::<AtomicU64>::default();
+        let (kinds, counted) = (Kind::ALL.to_vec(), Arc::clone(&lost));
+        let mailbox = Mailbox { kinds, events: viewers, acts: moderators, lost: counted };
+        let counts = Counts { meter: Meter::new() };
+        let apps = BTreeMap::from([(APP, mailbox)]);
+        let says = Events { apps, clock: Clock::system(), counts };
+
+        for kind in [Kind::Join, Kind::Leave, Kind::Refusal, Kind::Mute] {
+            says.say(APP, Event::new(kind, RoomId::parse("r").unwrap(), Wall(1)));
+        }
+
+        assert_eq!(events.try_recv().unwrap().kind, Kind::Join);
+        assert_eq!(acts.try_recv().unwrap().kind, Kind::Mute);
+        assert_eq!(lost.load(Ordering::Relaxed), 2);
+    }
+}

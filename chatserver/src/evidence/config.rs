@@ -23,8 +23,8 @@ pub struct EvidenceConfig {
     /// 200 million. Beyond it the oldest file is removed before its time, and counted: watch
     /// `chatserver_evidence_files_removed_total{why="full"}`.
     pub bytes_max: u64,
-    /// Bytes of one file; it is closed a day after it was opened in any case. An export holds one
-    /// file at a time in memory.
+    /// Bytes of one file; it is closed a day after it was opened in any case. Each of up
+    /// to four exports, of different apps, holds one file at a time in memory.
     pub file_bytes_max: u64,
     /// Records that wait for the disk, about 500 bytes each. Beyond it records are lost, and
     /// counted; comments never wait.
