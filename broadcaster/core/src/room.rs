@@ -137,20 +137,6 @@ impl Room {
         Some(pace.mono_of(timeline.next_at(time, !self.scheduler.is_empty())))
     }
 
-    /// Whether nothing waits and the open slot is still empty: stopping now loses no item.
-    #[must_use]
-    pub fn is_idle(&self) -> bool {
-        let is_slot_empty = self.timeline.as_ref().is_none_or(|(it, _)| it.items() == 0);
-        self.scheduler.is_empty() && is_slot_empty
-    }
-
-    /// The slot that items are flushed into now.
-    #[must_use]
-    pub fn open_slot(&self) -> Option<(Gen, SlotNo)> {
-        let (timeline, _) = self.timeline.as_ref()?;
-        Some((timeline.info().gen_no, timeline.slot()))
-    }
-
     fn take_in(&mut self, item: Item, now: Now) {
         self.rest.wake();
         let (id, lane) = (item.id, item.lane);

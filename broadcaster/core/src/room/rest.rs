@@ -4,6 +4,7 @@
 //! A room that writes segments does not rest: missing never means silent. Each rest leaves a gen's
 //! file in the store, about 100 bytes: a number that was used is never used again.
 
+use proto::id::{Gen, SlotNo};
 use proto::time::Mono;
 
 use super::{Life, Room};
@@ -34,6 +35,20 @@ impl Rest {
 }
 
 impl Room {
+    /// The slot that items are flushed into now.
+    #[must_use]
+    pub fn open_slot(&self) -> Option<(Gen, SlotNo)> {
+        let (timeline, _) = self.timeline.as_ref()?;
+        Some((timeline.info().gen_no, timeline.slot()))
+    }
+
+    /// Whether nothing waits and the open slot is still empty: stopping now loses no item.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        let is_slot_empty = self.timeline.as_ref().is_none_or(|(it, _)| it.items() == 0);
+        self.scheduler.is_empty() && is_slot_empty
+    }
+
     /// Whether it was closed, and has said all that it had to say.
     #[must_use]
     pub fn is_ended(&self) -> bool {
