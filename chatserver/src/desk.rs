@@ -127,10 +127,7 @@ impl Desk {
         self.shard.lock().floor()
     }
 
-    fn feed(
-        &self,
-        inputs: impl IntoIterator<Item = Input>,
-    ) -> (Vec<Accepted>, Vec<Told>) {
+    fn feed(&self, inputs: impl IntoIterator<Item = Input>) -> (Vec<Accepted>, Vec<Told>) {
         let now = self.site.now();
         let (mut items, mut replies) = (Vec::new(), Vec::new());
         let mut shard = self.shard.lock();

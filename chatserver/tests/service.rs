@@ -12,10 +12,10 @@ mod business;
 mod comments;
 #[path = "service/devices.rs"]
 mod devices;
-#[path = "service/flow.rs"]
-mod flow;
 #[path = "service/evidence.rs"]
 mod evidence;
+#[path = "service/flow.rs"]
+mod flow;
 #[path = "service/gifts.rs"]
 mod gifts;
 #[path = "service/hook.rs"]

@@ -40,9 +40,9 @@ pub struct UplinkEntry {
     pub may_send: bool,
     /// When the link took it.
     pub at: Wall,
-    /// Where the session comes from, if the link says so.
+    /// Where the session comes from, if the link says so; apart, since it is as large as the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub origin: Option<Origin>,
+    pub origin: Option<Box<Origin>>,
     /// What.
     pub act: Act,
 }

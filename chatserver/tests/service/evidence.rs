@@ -63,8 +63,10 @@ async fn every_comment_is_put_down_with_its_sender_and_its_verdict() {
         device: DeviceId::parse("ios-1").ok(),
     };
     let said = [(1, "shown"), (2, "a\u{202E}b"), (3, "ghost"), (4, "meh")];
-    let entries = said
-        .map(|(cid, text)| UplinkEntry { origin: Some(origin.clone()), ..entry("v", cid, text) });
+    let entries = said.map(|(cid, text)| UplinkEntry {
+        origin: Some(Box::new(origin.clone())),
+        ..entry("v", cid, text)
+    });
     world.uplink("v", UplinkBatch { node: LINK, entries: entries.to_vec() }).await;
     for _ in said {
         replies.next().await;

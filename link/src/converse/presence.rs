@@ -203,10 +203,10 @@ impl Presence {
     }
 
     /// Where the session comes from, and with what.
-    pub(super) fn origin(&self) -> Option<envelope::Origin> {
+    pub(super) fn origin(&self) -> Option<Box<envelope::Origin>> {
         let permit = self.permit.as_ref()?;
         let (address, device) = (permit.address?, permit.device.clone());
-        Some(envelope::Origin { address, device })
+        Some(Box::new(envelope::Origin { address, device }))
     }
 
     /// What the session may do in a room now.

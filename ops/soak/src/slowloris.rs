@@ -96,11 +96,7 @@ pub(crate) async fn run(size: Size, line: &mut Line) -> anyhow::Result<()> {
 
 /// Lets viewers in beside connections that stall, and waits until those are gone; also how many
 /// there were at the least.
-async fn beside_attack(
-    stage: &Stage,
-    plan: Plan,
-    round: usize,
-) -> anyhow::Result<(Joins, usize)> {
+async fn beside_attack(stage: &Stage, plan: Plan, round: usize) -> anyhow::Result<(Joins, usize)> {
     let attackers = open_attack(stage, plan, round).await?;
     let handshakes = stage.meter.gauge(list::LINK_HANDSHAKES, &[]);
     let held = || usize::try_from(handshakes.get()).unwrap_or(0) + stage.sessions();

@@ -11,7 +11,9 @@ use proto::frame::{Close, Downlink, LoginOk, Uplink};
 use proto::id::ViewerId;
 use proto::time::{Mono, Wall};
 
-use crate::world::{at, close_code, comment, drain, frame, grant, hello, login, member, open, session};
+use crate::world::{
+    at, close_code, comment, drain, frame, grant, hello, login, member, open, session,
+};
 
 #[test]
 fn what_is_no_frame_or_comes_at_the_wrong_time_gets_its_code() {

@@ -51,7 +51,7 @@ fn write_entry(
         may_send: entry.may_send,
         ..Default::default()
     };
-    if let Some(Origin { address, device }) = &entry.origin {
+    if let Some(Origin { address, device }) = entry.origin.as_deref() {
         args.address = Some(match address.ip() {
             IpAddr::V4(it) => b.create_vector(&it.octets()),
             IpAddr::V6(it) => b.create_vector(&it.octets()),
@@ -101,7 +101,7 @@ fn read_entry(it: fb::UplinkEntry<'_>, rooms: &ReadRooms) -> Result<UplinkEntry,
         role: Role::read(it.role(), "role")?,
         may_send: it.may_send(),
         at: Wall(it.at_ms()),
-        origin: read_origin(it)?,
+        origin: read_origin(it)?.map(Box::new),
         act: read_act(it)?,
     })
 }

@@ -62,7 +62,7 @@ fn uplink_entry() -> impl Strategy<Value = UplinkEntry> {
             role,
             may_send,
             at: Wall(at),
-            origin,
+            origin: origin.map(Box::new),
             act,
         },
     )
