@@ -55,7 +55,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
-/// Removes what [`write`] left in a folder when the process was killed in it; gives how many files
+/// Removes what [`write()`] left in a folder when the process was killed in it; gives how many files
 /// that were. Nobody may be writing there.
 ///
 /// # Errors
