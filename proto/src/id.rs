@@ -225,6 +225,14 @@ name_id!(
     |_| false
 );
 
+name_id!(
+    /// The name of a kind of item that an app has of its own: `[A-Za-z0-9_-]{1,32}`.
+    KindName,
+    limits::KIND_NAME_BYTES_MAX,
+    is_word,
+    |_| false
+);
+
 /// Which bytes are ASCII and allowed: looked up, since a token's names are checked at every login.
 type Table = [bool; 256];
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{Gen, ItemId, SenderRef, Seq};
+use crate::id::{Gen, ItemId, KindName, SenderRef, Seq};
 use crate::time::Wall;
 
 /// Anything that can be shown in a room.
@@ -61,6 +61,25 @@ pub enum Body {
         /// The recalled item.
         of: ItemId,
     },
+    /// What the business server tells everyone, in the stream of items.
+    System {
+        /// The text.
+        text: String,
+    },
+    /// The sender comes in with an effect; its picture is in the room's catalogue.
+    Effect {
+        /// Number in the catalogue.
+        effect_no: u32,
+        /// Words that go with it; may be empty.
+        text: String,
+    },
+    /// A kind of the app's own, which its clients know how to show.
+    Custom {
+        /// Which kind.
+        name: KindName,
+        /// What is shown, in the app's own words, such as JSON; may be empty.
+        text: String,
+    },
 }
 
 impl Body {
@@ -68,9 +87,12 @@ impl Body {
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         match self {
-            Self::Comment { text, .. } | Self::Gift { text, .. } | Self::Notice { text } => {
-                Some(text)
-            }
+            Self::Comment { text, .. }
+            | Self::Gift { text, .. }
+            | Self::Notice { text }
+            | Self::System { text }
+            | Self::Effect { text, .. }
+            | Self::Custom { text, .. } => Some(text),
             Self::Like { .. } | Self::Entry | Self::Tombstone { .. } => None,
         }
     }
@@ -84,7 +106,10 @@ impl Body {
             | Self::Gift { .. }
             | Self::Like { .. }
             | Self::Entry
-            | Self::Notice { .. } => None,
+            | Self::Notice { .. }
+            | Self::System { .. }
+            | Self::Effect { .. }
+            | Self::Custom { .. } => None,
         }
     }
 }

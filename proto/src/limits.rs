@@ -8,6 +8,8 @@ pub const ACCOUNT_BYTES_MAX: usize = 64;
 pub const DEVICE_BYTES_MAX: usize = 32;
 /// Bytes of the name of a room's attribute.
 pub const ATTRIBUTE_NAME_BYTES_MAX: usize = 32;
+/// Bytes of the name of an app's own kind of item.
+pub const KIND_NAME_BYTES_MAX: usize = 32;
 /// Bytes of an attribute's text: with 100 of them, and a notice, 40 KiB are said to who comes in.
 pub const ATTRIBUTE_BYTES_MAX: usize = 256;
 

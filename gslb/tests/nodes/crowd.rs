@@ -167,7 +167,13 @@ async fn read(mut events: Events, book: Arc<Mutex<Book>>) -> anyhow::Result<()> 
             match &item.body {
                 Body::Comment { text, .. } => book.shown.push((item.id, text.parse().unwrap())),
                 Body::Gift { .. } => book.gifts.push(item.id),
-                Body::Notice { .. } | Body::Like { .. } | Body::Entry | Body::Tombstone { .. } => {}
+                Body::Notice { .. }
+                | Body::Like { .. }
+                | Body::Entry
+                | Body::Tombstone { .. }
+                | Body::System { .. }
+                | Body::Effect { .. }
+                | Body::Custom { .. } => {}
             }
         }
     }

@@ -7,7 +7,7 @@ use super::word::{self, Code};
 use super::{Builder, refused};
 use crate::decode::DecodeError;
 use crate::generated as fb;
-use crate::id::{ItemId, SenderRef, Seq};
+use crate::id::{ItemId, KindName, SenderRef, Seq};
 use crate::item::{Body, Item, Lane, Placed, Role};
 use crate::limits;
 use crate::time::Wall;
@@ -52,6 +52,9 @@ fn kind(body: &Body) -> fb::ItemKind {
         Body::Entry => fb::ItemKind::Entry,
         Body::Notice { .. } => fb::ItemKind::Notice,
         Body::Tombstone { .. } => fb::ItemKind::Tombstone,
+        Body::System { .. } => fb::ItemKind::System,
+        Body::Effect { .. } => fb::ItemKind::Effect,
+        Body::Custom { .. } => fb::ItemKind::Custom,
     }
 }
 
@@ -98,9 +101,11 @@ impl Writer {
         self.kinds.push(kind(&item.body).0);
         self.lanes.push(item.lane.wire().0);
         self.roles.push(item.role.wire().0);
+        if let Body::Custom { name, .. } = &item.body {
+            self.text(name.as_str());
+        }
         if let Some(text) = item.body.text() {
-            self.texts.extend_from_slice(text.as_bytes());
-            self.texts.push(TEXT_END);
+            self.text(text);
         }
         match &item.body {
             Body::Comment { style, media_ms, .. } => {
@@ -114,9 +119,17 @@ impl Writer {
                 varint::push(&mut self.counts, u64::from(*count));
             }
             Body::Like { count } => varint::push(&mut self.counts, u64::from(*count)),
-            Body::Entry | Body::Notice { .. } => {}
+            Body::Effect { effect_no, .. } => {
+                varint::push(&mut self.gift_nos, u64::from(*effect_no));
+            }
+            Body::Entry | Body::Notice { .. } | Body::System { .. } | Body::Custom { .. } => {}
             Body::Tombstone { of } => self.recalled.push(of.0),
         }
+    }
+
+    fn text(&mut self, text: &str) {
+        self.texts.extend_from_slice(text.as_bytes());
+        self.texts.push(TEXT_END);
     }
 
     fn write(&self, b: &mut Builder) -> WIPOffset<fb::Columns<'static>> {
@@ -288,6 +301,14 @@ impl<'a> BodyReader<'a> {
             fb::ItemKind::Entry => Body::Entry,
             fb::ItemKind::Notice => Body::Notice { text: self.text()? },
             fb::ItemKind::Tombstone => Body::Tombstone { of: ItemId(self.recalled.next()?) },
+            fb::ItemKind::System => Body::System { text: self.text()? },
+            fb::ItemKind::Effect => {
+                Body::Effect { effect_no: self.gift_nos.next_u32()?, text: self.text()? }
+            }
+            fb::ItemKind::Custom => {
+                let name = KindName::parse(&self.text()?).or_else(|_| refused("texts"))?;
+                Body::Custom { name, text: self.text()? }
+            }
             _ => return refused("kind"),
         })
     }

@@ -41,6 +41,10 @@ pub struct Line<'a> {
     count: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     of: Option<ItemId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effect_no: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -87,6 +91,8 @@ fn line(gen_no: Option<Gen>, placed: &Placed) -> Line<'_> {
         gift: None,
         count: None,
         of: None,
+        effect_no: None,
+        name: None,
     };
     line.kind = match &item.body {
         Body::Comment { style, media_ms, .. } => {
@@ -106,6 +112,15 @@ fn line(gen_no: Option<Gen>, placed: &Placed) -> Line<'_> {
         Body::Tombstone { of } => {
             line.of = Some(*of);
             "tombstone"
+        }
+        Body::System { .. } => "system",
+        Body::Effect { effect_no, .. } => {
+            line.effect_no = Some(*effect_no);
+            "effect"
+        }
+        Body::Custom { name, .. } => {
+            line.name = Some(name.as_str());
+            "custom"
         }
     };
     line

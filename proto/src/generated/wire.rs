@@ -877,16 +877,19 @@ impl ::flatbuffers::SimpleToVerifyInSlice for Carrier {}
 #[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
 pub const ENUM_MIN_ITEM_KIND: u8 = 1;
 #[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
-pub const ENUM_MAX_ITEM_KIND: u8 = 6;
+pub const ENUM_MAX_ITEM_KIND: u8 = 9;
 #[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
 #[allow(non_camel_case_types)]
-pub const ENUM_VALUES_ITEM_KIND: [ItemKind; 6] = [
+pub const ENUM_VALUES_ITEM_KIND: [ItemKind; 9] = [
   ItemKind::Comment,
   ItemKind::Gift,
   ItemKind::Like,
   ItemKind::Entry,
   ItemKind::Notice,
   ItemKind::Tombstone,
+  ItemKind::System,
+  ItemKind::Effect,
+  ItemKind::Custom,
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -900,9 +903,12 @@ impl ItemKind {
   pub const Entry: Self = Self(4);
   pub const Notice: Self = Self(5);
   pub const Tombstone: Self = Self(6);
+  pub const System: Self = Self(7);
+  pub const Effect: Self = Self(8);
+  pub const Custom: Self = Self(9);
 
   pub const ENUM_MIN: u8 = 1;
-  pub const ENUM_MAX: u8 = 6;
+  pub const ENUM_MAX: u8 = 9;
   pub const ENUM_VALUES: &'static [Self] = &[
     Self::Comment,
     Self::Gift,
@@ -910,6 +916,9 @@ impl ItemKind {
     Self::Entry,
     Self::Notice,
     Self::Tombstone,
+    Self::System,
+    Self::Effect,
+    Self::Custom,
   ];
   /// Returns the variant's name or "" if unknown.
   pub fn variant_name(self) -> Option<&'static str> {
@@ -920,6 +929,9 @@ impl ItemKind {
       Self::Entry => Some("Entry"),
       Self::Notice => Some("Notice"),
       Self::Tombstone => Some("Tombstone"),
+      Self::System => Some("System"),
+      Self::Effect => Some("Effect"),
+      Self::Custom => Some("Custom"),
       _ => None,
     }
   }

@@ -11,7 +11,7 @@ use proto::close::CloseCode;
 use proto::frame::{Outcome, Place};
 use proto::head::{Base, GenInfo};
 use proto::heat::Heat;
-use proto::id::{Gen, ItemId, RoomId, SenderRef, Seq};
+use proto::id::{Gen, ItemId, KindName, RoomId, SenderRef, Seq};
 use proto::item::{Body, Item, Lane, Mode, Placed, Role, Size, Style};
 use proto::limits;
 use proto::time::Wall;
@@ -111,6 +111,12 @@ pub(crate) fn body() -> impl Strategy<Value = Body> {
         Just(Body::Entry),
         text().prop_map(|text| Body::Notice { text }),
         any::<u64>().prop_map(|of| Body::Tombstone { of: ItemId(of) }),
+        text().prop_map(|text| Body::System { text }),
+        (any::<u32>(), text()).prop_map(|(effect_no, text)| Body::Effect { effect_no, text }),
+        ("[A-Za-z0-9_-]{1,32}", text()).prop_map(|(name, text)| Body::Custom {
+            name: KindName::parse(&name).expect("it is in the grammar"),
+            text
+        }),
     ]
 }
 

@@ -100,6 +100,11 @@ fn shown(item: &Item) -> String {
         Body::Entry => format!("{sender}  came in"),
         Body::Notice { text } => format!("■ {text}"),
         Body::Tombstone { of } => format!("· item {of} was recalled"),
+        Body::System { text } => format!("□ {text}"),
+        Body::Effect { effect_no, text } => {
+            format!("{sender}  came in with effect {effect_no} {text}")
+        }
+        Body::Custom { name, text } => format!("{sender}  {name}: {text}"),
     }
 }
 
@@ -112,7 +117,8 @@ fn object(event: &Event) -> Option<Value> {
         Event::Show { place, item, via, .. } => Some(json!({
             "event": "show", "id": item.id, "gen": place.gen_no, "seq": place.seq,
             "lane": item.lane.name(), "sender": item.sender.to_string(), "at_ms": item.at,
-            "text": item.body.text(), "via": format!("{via:?}").to_lowercase(),
+            "text": item.body.text(), "body": item.body,
+            "via": format!("{via:?}").to_lowercase(),
         })),
         Event::Gap { items, .. } => Some(json!({ "event": "gap", "items": items })),
         Event::Recall { id, .. } => Some(json!({ "event": "recall", "id": id })),

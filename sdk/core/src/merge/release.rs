@@ -191,7 +191,10 @@ impl Merge {
             | Body::Gift { .. }
             | Body::Like { .. }
             | Body::Entry
-            | Body::Notice { .. } => {
+            | Body::Notice { .. }
+            | Body::System { .. }
+            | Body::Effect { .. }
+            | Body::Custom { .. } => {
                 self.outputs.push_back(Output::Show(Shown { place, item, via, received }));
             }
         }
