@@ -88,6 +88,15 @@ pub struct Past {
     pub end: SlotNo,
 }
 
+/// Where a room's newest slot stands in its HLS playlist.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    /// Its media sequence number: rises by one a slot, through all gens.
+    pub number: u64,
+    /// Discontinuities up to it.
+    pub turns: u64,
+}
+
 /// A room's head.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Head {
@@ -135,4 +144,7 @@ pub struct Head {
     /// broadcaster that starts again knows from it what to serve and when to remove it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub past: Vec<Past>,
+    /// Where the newest slot stands in the room's HLS playlist, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hls: Option<Place>,
 }

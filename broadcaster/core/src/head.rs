@@ -29,6 +29,7 @@ pub fn build(header: &Header, oldest: SlotNo, recalled: Vec<ItemId>) -> Head {
         next: header.next,
         end: header.end,
         past: Vec::new(),
+        hls: None,
     }
 }
 

@@ -6,6 +6,7 @@
 #![deny(missing_docs)]
 
 pub mod budget;
+pub mod erase;
 pub mod head;
 pub mod lane;
 pub mod pace;
@@ -18,6 +19,7 @@ pub mod shelf;
 pub mod takeover;
 pub mod thermostat;
 pub mod timeline;
+pub mod video;
 
 use proto::time::{Mono, Wall};
 

@@ -1,0 +1,8 @@
+//! Items in the clothes of a video, for networks that carry nothing else: what HLS and FLV players
+//! and live CDNs take for a stream of 16 × 16 grey pixels brings the room's items along.
+
+pub mod flv;
+pub mod fragment;
+pub mod frame;
+mod id3;
+pub mod reel;
