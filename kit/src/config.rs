@@ -23,9 +23,10 @@ pub const PREFIX: &str = "BARRAGE_";
 /// What stands between the levels of a variable's name.
 pub const SEPARATOR: &str = "__";
 
-/// Variables that begin alike and are no configuration: secrets for one command, and where tests
-/// find their tools.
-const OTHERS: [&str; 3] = ["BARRAGE_OPERATOR_KEY", "BARRAGE_TOKEN_MASTER", "BARRAGE_TOOLS"];
+/// Variables that begin alike and are no configuration: secrets for one command, where tests find
+/// their tools, and where they have a process die.
+const OTHERS: [&str; 4] =
+    ["BARRAGE_OPERATOR_KEY", "BARRAGE_TOKEN_MASTER", "BARRAGE_TOOLS", crate::dying::DIE_AT];
 
 /// Why there is no configuration. The text says what to change, and where.
 #[derive(Debug, thiserror::Error)]

@@ -5,6 +5,7 @@
 pub mod admin;
 pub mod clock;
 pub mod config;
+pub mod dying;
 pub mod health;
 pub mod http;
 pub mod logs;

@@ -24,7 +24,7 @@ use crate::load::{LoadReport, RegionLoads};
 use crate::quality::BaseGauges;
 use crate::segment::Segment;
 
-pub use json::Line;
+pub use json::{Line, Moment};
 pub use load::{KnownRegion, KnownReport, Numbers, RegionView, ReportView};
 
 type Builder = FlatBufferBuilder<'static>;

@@ -18,7 +18,7 @@ use crate::network::Network;
 use crate::policy::{PolicyFact, SdkFact};
 use crate::time::Wall;
 
-pub use settings::{Action, LaneShares, Review, RoomSettings, Segments, Speakers};
+pub use settings::{Action, Excess, LaneShares, Review, RoomSettings, Segments, Speakers};
 
 /// How many sessions that move one node takes in.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]

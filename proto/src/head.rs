@@ -24,6 +24,18 @@ pub fn gen_path(room: &RoomId, gen_no: Gen) -> String {
     format!("dm/1/{room}/{gen_no}/gen.json")
 }
 
+/// Path of a room's HLS playlist below a segment base.
+#[must_use]
+pub fn playlist_path(room: &RoomId) -> String {
+    format!("dm/1/{room}/live.m3u8")
+}
+
+/// Path of what comes before a room's HLS fragments, below a segment base.
+#[must_use]
+pub fn init_path(room: &RoomId) -> String {
+    format!("dm/1/{room}/init.mp4")
+}
+
 /// How much of a room a segment carries.
 #[derive(
     Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize,

@@ -80,6 +80,12 @@ pub enum Body {
         /// What is shown, in the app's own words, such as JSON; may be empty.
         text: String,
     },
+    /// The item `of` is recalled, and taken out of what is written too. Broadcasters take it for
+    /// that; viewers see a tombstone.
+    Erasure {
+        /// The erased item.
+        of: ItemId,
+    },
 }
 
 impl Body {
@@ -93,7 +99,9 @@ impl Body {
             | Self::System { text }
             | Self::Effect { text, .. }
             | Self::Custom { text, .. } => Some(text),
-            Self::Like { .. } | Self::Entry | Self::Tombstone { .. } => None,
+            Self::Like { .. } | Self::Entry | Self::Tombstone { .. } | Self::Erasure { .. } => {
+                None
+            }
         }
     }
 
@@ -101,7 +109,7 @@ impl Body {
     #[must_use]
     pub const fn recalls(&self) -> Option<ItemId> {
         match self {
-            Self::Tombstone { of } => Some(*of),
+            Self::Tombstone { of } | Self::Erasure { of } => Some(*of),
             Self::Comment { .. }
             | Self::Gift { .. }
             | Self::Like { .. }

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::codec::Line;
+pub use crate::codec::{Line, Moment};
 use crate::head::{Base, GenInfo, Tier};
 use crate::heat::Heat;
 use crate::id::{Gen, ItemId, RoomId, SlotNo};

@@ -3,6 +3,8 @@
 //! Seconds are whole seconds of the room's time. A flush may spend what the second has granted so
 //! far and nobody has spent: unused parts roll over within the second and end with it. Grants are
 //! rounded down from the second's start, so the parts of a second add up to exactly its budget.
+//! What rounding takes from a lane that waits, the lane has more of in the next second, so that
+//! shares hold over any time.
 
 use proto::item::Lane;
 
@@ -70,7 +72,14 @@ pub(crate) struct Purse {
     granted: Budget,
     spent: Budget,
     spent_by_lane: [Budget; 4],
+    /// What lanes are owed from the second before, in hundredths of an item.
+    carried: [u64; 4],
+    /// Which lanes still waited at the end of the last flush.
+    waited: [bool; 4],
 }
+
+/// Most that a lane is owed: what rounding can take from it for the three others in a second.
+const CARRIED_MAX: u64 = 300;
 
 const NOTHING: Budget = Budget { items_max: 0, bytes_max: 0 };
 
@@ -83,6 +92,8 @@ impl Purse {
             granted: NOTHING,
             spent: NOTHING,
             spent_by_lane: [NOTHING; 4],
+            carried: [0; 4],
+            waited: [false; 4],
         }
     }
 
@@ -95,11 +106,34 @@ impl Purse {
     /// Opens the purse for a flush.
     pub(crate) fn grant(&mut self, span: Span) {
         if span.second != self.second {
+            self.carry(span.second);
             self.second = span.second;
             self.spent = NOTHING;
             self.spent_by_lane = [NOTHING; 4];
         }
         self.granted = self.budget.granted(span.elapsed_ms);
+    }
+
+    /// A flush is over; these lanes still wait.
+    pub(crate) const fn close(&mut self, waiting: [bool; 4]) {
+        self.waited = waiting;
+    }
+
+    /// Takes over what lanes that wait are owed. Lanes that have nothing to show are owed nothing.
+    fn carry(&mut self, second: u64) {
+        for lane in Lane::ALL {
+            let at = index(lane);
+            let spent = u64::from(self.spent_by_lane[at].items_max) * 100;
+            let owed = self.due(lane).saturating_sub(spent).min(CARRIED_MAX);
+            let is_waiting = self.waited[at] && second == self.second + 1;
+            self.carried[at] = if is_waiting { owed } else { 0 };
+        }
+    }
+
+    /// What a lane has to get of what the second has granted so far, in hundredths of an item.
+    fn due(&self, lane: Lane) -> u64 {
+        let share = u64::from(self.granted.items_max) * u64::from(self.shares.percent(lane));
+        share + self.carried[index(lane)]
     }
 
     /// What may still be spent in this flush.
@@ -109,7 +143,9 @@ impl Purse {
 
     /// What is left of a lane's own part, if others did not use it while the lane was empty.
     pub(crate) fn own(&self, lane: Lane) -> Budget {
-        let own = self.granted.share(self.shares, lane).minus(self.spent_by_lane[index(lane)]);
+        let share = self.granted.share(self.shares, lane);
+        let items_max = u32::try_from(self.due(lane) / 100).unwrap_or(u32::MAX);
+        let own = Budget { items_max, ..share }.minus(self.spent_by_lane[index(lane)]);
         own.at_most(self.left())
     }
 

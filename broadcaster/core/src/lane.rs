@@ -17,6 +17,11 @@ impl Shares {
         (sum <= 100).then_some(Self { percents })
     }
 
+    /// A lane's guaranteed percentage.
+    pub(crate) const fn percent(&self, lane: Lane) -> u32 {
+        self.percents[index(lane)]
+    }
+
     /// A lane's guaranteed part of `amount`.
     #[must_use]
     pub fn of(&self, lane: Lane, amount: u32) -> u32 {

@@ -96,4 +96,4 @@ pub fn expand(bytes: &[u8]) -> Result<Vec<u8>, DecodeError> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -6,6 +6,7 @@
 //! [`Output::Fates`] as shed. Ids that come again are only told again.
 
 mod exchange;
+mod recall;
 mod repeats;
 mod rest;
 mod sealing;
@@ -18,7 +19,7 @@ use std::time::Duration;
 use proto::head::GenInfo;
 use proto::heat::Heat;
 use proto::id::{Gen, ItemId, SlotNo};
-use proto::item::{Item, Lane, Placed};
+use proto::item::{Item, Placed};
 use proto::limits::{ENVELOPE_ENTRIES_MAX, FLUSH_ITEMS_MAX, SEGMENT_ITEMS_MAX};
 use proto::time::{Mono, Wall};
 use proto::verdict::{Fate, Reason};
@@ -111,7 +112,8 @@ impl Room {
     pub fn tick(&mut self, now: Now) {
         self.run(now);
         if self.timeline.is_none() {
-            self.scheduler.expire(now.mono);
+            // The budget is not what they wait for: there is no gen to show them in.
+            self.scheduler.expire(Reason::Late, now.mono);
             self.want_gen(now);
         }
         self.tell_settled();
@@ -137,8 +139,9 @@ impl Room {
         Some(pace.mono_of(timeline.next_at(time, !self.scheduler.is_empty())))
     }
 
-    fn take_in(&mut self, item: Item, now: Now) {
+    fn take_in(&mut self, mut item: Item, now: Now) {
         self.rest.wake();
+        self.erase(&mut item);
         let (id, lane) = (item.id, item.lane);
         match self.recent.find(id) {
             Some(Known::Waiting) => return,
@@ -164,16 +167,6 @@ impl Room {
         if let Some(of) = recalls {
             self.recall(of, now);
         }
-    }
-
-    /// What waits is not shown, what is still to come neither; what was shown is not repeated.
-    fn recall(&mut self, of: ItemId, now: Now) {
-        if !self.scheduler.recall(of) {
-            let fate = Fate::Shed { reason: Reason::Recalled };
-            // Of which lane it will be is not known: it is remembered as long as the longest.
-            self.recent.insert(of, Lane::Notice, Known::Fated(fate), now.mono);
-        }
-        self.repeats.recall(of);
     }
 
     fn know(&mut self, items: Vec<Told>, now: Now) {

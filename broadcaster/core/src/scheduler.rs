@@ -6,6 +6,7 @@
 //! of the same sender that waits.
 
 mod combo;
+mod fair;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ use proto::verdict::{Fate, Reason};
 
 use crate::budget::{Budget, Purse, Span};
 use crate::lane::{Shares, index};
+use crate::scheduler::fair::Senders;
 
 /// Comments that wait, whatever the budget.
 pub const COMMENTS_WAITING_MAX: usize = 100_000;
@@ -70,6 +72,8 @@ pub struct Scheduler {
     limits: Limits,
     purse: Purse,
     lanes: [VecDeque<Waiting>; 4],
+    /// Of the comments that wait.
+    senders: Senders,
     settled: VecDeque<Settled>,
 }
 
@@ -89,6 +93,7 @@ impl Scheduler {
             limits,
             purse: Purse::new(limits.budget, limits.shares),
             lanes: Default::default(),
+            senders: Senders::default(),
             settled: VecDeque::new(),
         }
     }
@@ -99,7 +104,8 @@ impl Scheduler {
         self.purse.set(limits.budget, limits.shares);
     }
 
-    /// Puts an item at the end of its lane. A full comment lane sheds its oldest.
+    /// Puts an item at the end of its lane. A full comment lane sheds the oldest of whoever has most
+    /// in it.
     pub fn push(&mut self, item: Item, now: Mono) -> Result<(), Full> {
         let lane = item.lane;
         let queue = &mut self.lanes[index(lane)];
@@ -110,10 +116,15 @@ impl Scheduler {
             if queue.len() >= self.limits.protected_waiting_max {
                 return Err(Full);
             }
-        } else if queue.len() >= self.limits.comments_waiting_max()
-            && let Some(oldest) = queue.pop_front()
-        {
-            self.settled.push_back(shed(&oldest.item, Reason::OverBudget));
+        } else {
+            if queue.len() >= self.limits.comments_waiting_max()
+                && let Some((at, reason)) = self.senders.victim(queue, item.sender)
+                && let Some(victim) = queue.remove(at)
+            {
+                self.senders.go(victim.item.sender);
+                self.settled.push_back(shed(&victim.item, reason));
+            }
+            self.senders.come(item.sender);
         }
         queue.push_back(Waiting { item, since: now, joined: Vec::new() });
         Ok(())
@@ -132,21 +143,24 @@ impl Scheduler {
                 self.take_lane(lane, guaranteed, now, &mut room, &mut taken[index(lane)]);
             }
         }
-        self.expire(now);
+        self.expire(Reason::OverBudget, now);
+        self.purse.close(Lane::ALL.map(|lane| self.waiting(lane) > 0));
         taken.into_iter().flatten().collect()
     }
 
-    /// Sheds comments that waited too long.
-    pub fn expire(&mut self, now: Mono) {
+    /// Sheds comments that waited too long, and says why they had to.
+    pub fn expire(&mut self, reason: Reason, now: Mono) {
         let wait = Duration::from_millis(self.limits.wait_ms_max.into());
         let comments = &mut self.lanes[index(Lane::Comment)];
         while let Some(oldest) = comments.pop_front_if(|it| now.since(it.since) >= wait) {
-            self.settled.push_back(shed(&oldest.item, Reason::OverBudget));
+            self.senders.go(oldest.item.sender);
+            self.settled.push_back(shed(&oldest.item, reason));
         }
     }
 
     /// Sheds every waiting comment: the room closes.
     pub fn shed_comments(&mut self, reason: Reason) {
+        self.senders.clear();
         for waiting in self.lanes[index(Lane::Comment)].drain(..) {
             self.settled.push_back(shed(&waiting.item, reason));
         }
@@ -166,6 +180,9 @@ impl Scheduler {
             let found = queue.iter_mut().enumerate().find(|it| it.1.item.id == id);
             if let Some((at, waiting)) = found {
                 self.settled.push_back(shed(&waiting.item, Reason::Recalled));
+                if !waiting.item.lane.is_protected() {
+                    self.senders.go(waiting.item.sender);
+                }
                 if !combo::go_on(waiting) {
                     queue.remove(at);
                 }
@@ -227,6 +244,9 @@ impl Scheduler {
             let Some(Waiting { item, joined, .. }) = queue.pop_front() else {
                 return;
             };
+            if !lane.is_protected() {
+                self.senders.go(item.sender);
+            }
             let fate = Fate::Merged { into: item.id };
             self.settled.extend(joined.iter().map(|&(id, _)| Settled { id, lane, fate }));
             taken.push(item);

@@ -130,6 +130,13 @@ impl Shelf {
         expired
     }
 
+    /// Every slot that is served, the oldest first.
+    pub fn slots(&self) -> impl Iterator<Item = (Gen, SlotNo)> {
+        self.spans.iter().flat_map(|span| {
+            (span.oldest.0..span.until.0).map(|slot| (span.info.gen_no, SlotNo(slot)))
+        })
+    }
+
     /// What to answer when `slot` of `gen_no` is asked for.
     #[must_use]
     pub fn find(&self, gen_no: Gen, slot: SlotNo) -> Answer {
@@ -262,6 +269,10 @@ mod tests {
         let mut shelf = shelf();
 
         assert_eq!(shelf.expire(1000, Wall(1_000_000), 4).len(), 4);
+        assert_eq!(
+            shelf.slots().collect::<Vec<_>>(),
+            [4, 5, 6, 7, 8, 9].map(|it| (Gen(2), SlotNo(it)))
+        );
         assert_eq!(shelf.expire(1000, Wall(1_000_000), 100).len(), 6);
         assert_eq!(shelf.expire(1000, Wall(1_000_000), 100), []);
     }

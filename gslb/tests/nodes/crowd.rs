@@ -173,7 +173,8 @@ async fn read(mut events: Events, book: Arc<Mutex<Book>>) -> anyhow::Result<()> 
                 | Body::Tombstone { .. }
                 | Body::System { .. }
                 | Body::Effect { .. }
-                | Body::Custom { .. } => {}
+                | Body::Custom { .. }
+                | Body::Erasure { .. } => {}
             }
         }
     }

@@ -55,6 +55,7 @@ fn kind(body: &Body) -> fb::ItemKind {
         Body::System { .. } => fb::ItemKind::System,
         Body::Effect { .. } => fb::ItemKind::Effect,
         Body::Custom { .. } => fb::ItemKind::Custom,
+        Body::Erasure { .. } => fb::ItemKind::Erasure,
     }
 }
 
@@ -123,7 +124,7 @@ impl Writer {
                 varint::push(&mut self.gift_nos, u64::from(*effect_no));
             }
             Body::Entry | Body::Notice { .. } | Body::System { .. } | Body::Custom { .. } => {}
-            Body::Tombstone { of } => self.recalled.push(of.0),
+            Body::Tombstone { of } | Body::Erasure { of } => self.recalled.push(of.0),
         }
     }
 
@@ -309,6 +310,7 @@ impl<'a> BodyReader<'a> {
                 let name = KindName::parse(&self.text()?).or_else(|_| refused("texts"))?;
                 Body::Custom { name, text: self.text()? }
             }
+            fb::ItemKind::Erasure => Body::Erasure { of: ItemId(self.recalled.next()?) },
             _ => return refused("kind"),
         })
     }

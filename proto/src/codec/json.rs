@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::id::{Gen, ItemId, SenderRef, Seq};
+use crate::envelope::RoomEvent;
+use crate::id::{Gen, ItemId, SenderRef, Seq, SlotNo};
 use crate::item::{Body, Lane, Placed, Repeat, Role, Style};
 use crate::segment::{Header, Segment};
 use crate::time::Wall;
@@ -74,6 +75,64 @@ pub(super) fn segment(segment: &Segment) -> String {
     serde_json::to_string(&page).expect("a page has string keys only and no failing serializer")
 }
 
+/// What a reader of single flushes is told, as JSON.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum Moment<'a> {
+    /// A flush.
+    Flush {
+        /// Gen of the places.
+        #[serde(rename = "gen")]
+        gen_no: Gen,
+        /// Slot it belongs to.
+        slot: SlotNo,
+        /// Its number within the slot, from 0.
+        part: u32,
+        /// When.
+        at_ms: Wall,
+        /// Its items, seq rising; may be empty.
+        items: Vec<Line<'a>>,
+    },
+    /// The end of a slot.
+    Seal {
+        /// Gen.
+        #[serde(rename = "gen")]
+        gen_no: Gen,
+        /// Which slot.
+        slot: SlotNo,
+        /// Items in it: in its flushes together.
+        sealed: u32,
+        /// As in [`crate::frame::Seal`].
+        crc: u32,
+    },
+}
+
+impl<'a> Moment<'a> {
+    /// What an event says; none for those that are not for viewers.
+    #[must_use]
+    pub fn of(event: &'a RoomEvent) -> Option<Self> {
+        match event {
+            RoomEvent::Flush { gen_no, slot, part, at, items } => Some(Self::Flush {
+                gen_no: *gen_no,
+                slot: *slot,
+                part: *part,
+                at_ms: *at,
+                items: items.iter().map(|it| line(None, it)).collect(),
+            }),
+            RoomEvent::Seal { gen_no, slot, items, crc } => {
+                Some(Self::Seal { gen_no: *gen_no, slot: *slot, sealed: *items, crc: *crc })
+            }
+            RoomEvent::Opened { .. } | RoomEvent::Fates { .. } | RoomEvent::Heat { .. } => None,
+        }
+    }
+
+    /// The JSON.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("string keys only, and no failing serializer")
+    }
+}
+
 fn line(gen_no: Option<Gen>, placed: &Placed) -> Line<'_> {
     let item = &placed.item;
     let mut line = Line {
@@ -109,7 +168,7 @@ fn line(gen_no: Option<Gen>, placed: &Placed) -> Line<'_> {
         }
         Body::Entry => "entry",
         Body::Notice { .. } => "notice",
-        Body::Tombstone { of } => {
+        Body::Tombstone { of } | Body::Erasure { of } => {
             line.of = Some(*of);
             "tombstone"
         }

@@ -27,6 +27,9 @@ pub struct RoomSettings {
     /// About which comments the review hook is asked; absent: as the app's hook is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<Review>,
+    /// So long a comment that passed everything else waits before it is shown, and its sender for
+    /// the verdict, so that moderators act first; 0: not at all.
+    pub hold_ms: u32,
     /// Who may send, of those who may send at all.
     pub speakers: Speakers,
     /// Nobody but moderators and the host may send.
@@ -39,8 +42,11 @@ pub struct RoomSettings {
     pub hot_sessions: u32,
     /// Sessions below which a hot room turns cold again.
     pub cold_sessions: u32,
-    /// Items the room shows a second.
+    /// Items the room shows a second. As many comments are taken; what the room shows in two and
+    /// a half seconds may come at once, after quiet.
     pub items_per_s: u32,
+    /// What is done about comments beyond that.
+    pub excess: Excess,
     /// Bytes of text the room shows a second.
     pub bytes_per_s: u32,
     /// What of that is guaranteed to which lane; absent: as the broadcaster is configured.
@@ -68,6 +74,7 @@ impl Default for RoomSettings {
             link_hosts: Vec::new(),
             contacts: Action::Allow,
             review: None,
+            hold_ms: 0,
             speakers: Speakers::All,
             mute_all: false,
             guests: true,
@@ -75,6 +82,7 @@ impl Default for RoomSettings {
             hot_sessions: 10_000,
             cold_sessions: 8_000,
             items_per_s: 50,
+            excess: Excess::Wait,
             bytes_per_s: 16 * 1024,
             lanes: None,
             lite_comments_per_s: None,
@@ -131,6 +139,22 @@ pub enum Action {
     Review,
     /// It is refused.
     Refuse,
+}
+
+/// What is done about comments beyond what a room shows. Hosts, moderators and those on the
+/// allow-list are heard either way.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Excess {
+    /// Who comes first is heard, and every other sender is refused as
+    /// [`crate::verdict::Reason::RateLimited`], with a time of their own to come back: whoever
+    /// waits is heard.
+    #[default]
+    Wait,
+    /// Lots are drawn among viewers, anew every ten seconds: so many are heard as the room can
+    /// show, and the others are refused as [`crate::verdict::Reason::RoomBusy`] until the next
+    /// lots. Who sends again and again gains nothing.
+    Sample,
 }
 
 /// About which comments a review hook is asked, of those that passed everything else.

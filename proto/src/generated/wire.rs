@@ -877,10 +877,10 @@ impl ::flatbuffers::SimpleToVerifyInSlice for Carrier {}
 #[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
 pub const ENUM_MIN_ITEM_KIND: u8 = 1;
 #[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
-pub const ENUM_MAX_ITEM_KIND: u8 = 9;
+pub const ENUM_MAX_ITEM_KIND: u8 = 10;
 #[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
 #[allow(non_camel_case_types)]
-pub const ENUM_VALUES_ITEM_KIND: [ItemKind; 9] = [
+pub const ENUM_VALUES_ITEM_KIND: [ItemKind; 10] = [
   ItemKind::Comment,
   ItemKind::Gift,
   ItemKind::Like,
@@ -890,6 +890,7 @@ pub const ENUM_VALUES_ITEM_KIND: [ItemKind; 9] = [
   ItemKind::System,
   ItemKind::Effect,
   ItemKind::Custom,
+  ItemKind::Erasure,
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -906,9 +907,10 @@ impl ItemKind {
   pub const System: Self = Self(7);
   pub const Effect: Self = Self(8);
   pub const Custom: Self = Self(9);
+  pub const Erasure: Self = Self(10);
 
   pub const ENUM_MIN: u8 = 1;
-  pub const ENUM_MAX: u8 = 9;
+  pub const ENUM_MAX: u8 = 10;
   pub const ENUM_VALUES: &'static [Self] = &[
     Self::Comment,
     Self::Gift,
@@ -919,6 +921,7 @@ impl ItemKind {
     Self::System,
     Self::Effect,
     Self::Custom,
+    Self::Erasure,
   ];
   /// Returns the variant's name or "" if unknown.
   pub fn variant_name(self) -> Option<&'static str> {
@@ -932,6 +935,7 @@ impl ItemKind {
       Self::System => Some("System"),
       Self::Effect => Some("Effect"),
       Self::Custom => Some("Custom"),
+      Self::Erasure => Some("Erasure"),
       _ => None,
     }
   }

@@ -111,6 +111,7 @@ pub(crate) fn body() -> impl Strategy<Value = Body> {
         Just(Body::Entry),
         text().prop_map(|text| Body::Notice { text }),
         any::<u64>().prop_map(|of| Body::Tombstone { of: ItemId(of) }),
+        any::<u64>().prop_map(|of| Body::Erasure { of: ItemId(of) }),
         text().prop_map(|text| Body::System { text }),
         (any::<u32>(), text()).prop_map(|(effect_no, text)| Body::Effect { effect_no, text }),
         ("[A-Za-z0-9_-]{1,32}", text()).prop_map(|(name, text)| Body::Custom {

@@ -7,7 +7,7 @@ use proto::time::Wall;
 
 use super::*;
 
-fn header() -> Header {
+pub(crate) fn header() -> Header {
     Header {
         room: RoomId::parse("room-1").unwrap(),
         gen_no: Gen(1),
@@ -26,7 +26,7 @@ fn header() -> Header {
     }
 }
 
-fn placed(seq: u64, lane: Lane) -> Placed {
+pub(crate) fn placed(seq: u64, lane: Lane) -> Placed {
     let text = format!("comment number {seq}");
     let body = Body::Comment { text, style: Style::default(), media_ms: None };
     let item = Item {

@@ -55,6 +55,13 @@ pub enum Output {
     Fates(Vec<Told>),
     /// The item's protected lane is full. It has no fate, and its journal sends it again.
     Deferred(ItemId, Lane),
+    /// An item is to be in no file any more.
+    Erase {
+        /// Which.
+        of: ItemId,
+        /// Where it stands, if it was shown lately.
+        place: Option<(Gen, SlotNo)>,
+    },
     /// A slot is complete.
     Seal(Box<Sealed>),
     /// The room's heat changes.

@@ -6,6 +6,8 @@ use proto::time::Wall;
 
 use super::*;
 
+mod properties;
+
 const CAPS: Budget = Budget { items_max: 1000, bytes_max: 1 << 20 };
 
 fn limits(items_max: u32, bytes_max: u32) -> Limits {
@@ -97,11 +99,11 @@ fn a_comment_waits_three_seconds_and_is_then_shed() {
     scheduler.push(item(1, Lane::Comment, "first"), Mono(0)).unwrap();
     scheduler.push(item(2, Lane::Comment, "second"), Mono(500)).unwrap();
 
-    scheduler.expire(Mono(2999));
+    scheduler.expire(Reason::OverBudget, Mono(2999));
     assert_eq!(scheduler.poll(), None);
     assert_eq!(scheduler.deadline(), Some(Mono(3000)));
 
-    scheduler.expire(Mono(3000));
+    scheduler.expire(Reason::OverBudget, Mono(3000));
     let fate = Fate::Shed { reason: Reason::OverBudget };
     assert_eq!(scheduler.poll(), Some(Settled { id: ItemId(1), lane: Lane::Comment, fate }));
     assert_eq!(scheduler.poll(), None);
@@ -124,7 +126,7 @@ fn a_full_protected_lane_refuses_and_never_sheds() {
     fill(&mut scheduler, Lane::HighGift, 0..100);
 
     assert_eq!(scheduler.push(item(100, Lane::HighGift, ""), Mono(0)), Err(Full));
-    scheduler.expire(Mono(1_000_000));
+    scheduler.expire(Reason::OverBudget, Mono(1_000_000));
     assert_eq!(scheduler.poll(), None);
 }
 
@@ -202,7 +204,11 @@ fn counted(item: &Item) -> (u64, u32) {
         | Body::Like { .. }
         | Body::Entry
         | Body::Notice { .. }
-        | Body::Tombstone { .. } => (item.id.0, 0),
+        | Body::Tombstone { .. }
+        | Body::System { .. }
+        | Body::Effect { .. }
+        | Body::Custom { .. }
+        | Body::Erasure { .. } => (item.id.0, 0),
     }
 }
 

@@ -6,7 +6,7 @@ use proto::frame::{Batch, Path, Place, Resumed, Seal};
 use proto::head::Tier;
 use proto::heat::Heat;
 use proto::id::{Gen, ItemId, Seq, SlotNo};
-use proto::item::{Body, Placed};
+use proto::item::Placed;
 use proto::segment::Segment;
 use proto::time::Mono;
 
@@ -325,7 +325,7 @@ impl Merge {
 
     /// A recall acts when it arrives, not when its turn comes.
     fn notice_tombstone(&mut self, placed: &Placed, now: Mono) {
-        if let Body::Tombstone { of } = placed.item.body {
+        if let Some(of) = placed.item.body.recalls() {
             self.recall(of, now);
         }
     }

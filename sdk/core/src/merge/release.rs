@@ -186,7 +186,7 @@ impl Merge {
             return;
         }
         match item.body {
-            Body::Tombstone { .. } => {}
+            Body::Tombstone { .. } | Body::Erasure { .. } => {}
             Body::Comment { .. }
             | Body::Gift { .. }
             | Body::Like { .. }

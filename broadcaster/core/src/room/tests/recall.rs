@@ -66,3 +66,41 @@ fn a_gift_of_the_slot_before_is_not_repeated_beside_its_recall() {
     assert_eq!(repeats.len(), 0, "{repeats:?}");
     assert_eq!(stage.seals[1].recalled, [ItemId(1)]);
 }
+
+#[test]
+fn an_erasure_is_a_tombstone_to_viewers_and_names_the_slot_to_the_shell() {
+    let mut stage = Stage::new(&RoomSettings::default());
+    stage.gift(1);
+    stage.advance(1500);
+    let erasure = |id, of| Item {
+        body: Body::Erasure { of: ItemId(of) },
+        ..item(id, Lane::Notice, 0)
+    };
+
+    stage.tell(Input::Item(erasure(3, 1)));
+    stage.tell(Input::Item(erasure(4, 99)));
+    stage.advance(500);
+    stage.tell(Input::Item(erasure(3, 1)));
+
+    let place = Some((Gen(1), SlotNo(0)));
+    assert_eq!(stage.erased, [(ItemId(1), place), (ItemId(99), None), (ItemId(1), place)]);
+    let bodies: Vec<&Body> =
+        stage.flushes.iter().flat_map(|it| &it.items).map(|it| &it.item.body).skip(1).collect();
+    let tombstone = |of| Body::Tombstone { of: ItemId(of) };
+    assert_eq!(bodies, [&tombstone(1), &tombstone(99)]);
+}
+
+#[test]
+fn a_comment_that_waits_for_a_gen_is_late_and_not_over_the_budget() {
+    let mut room = Room::new(limits(&RoomSettings::default()), Gen(0), Heat::Cold);
+    let now = |mono| Now { mono: Mono(mono), wall: Wall(START + mono) };
+    room.handle(Input::Item(item(1, Lane::Comment, 1)), now(0));
+
+    room.tick(now(3000));
+
+    let told = std::iter::from_fn(|| room.poll()).find_map(|it| {
+        if let Output::Fates(told) = it { Some(told) } else { None }
+    });
+    let fate = Fate::Shed { reason: Reason::Late };
+    assert_eq!(told, Some(vec![Told { id: ItemId(1), lane: Lane::Comment, fate }]));
+}

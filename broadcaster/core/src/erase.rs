@@ -1,0 +1,52 @@
+//! A segment without an item: what is written in its place when the law wants it gone.
+
+use proto::decode::DecodeError;
+use proto::id::ItemId;
+use proto::segment::Segment;
+
+use crate::pack::{Packed, expand};
+
+/// Takes an item out of a segment; whether it stood there, as itself or repeated.
+pub fn take_out(segment: &mut Segment, id: ItemId) -> bool {
+    let before = segment.items.len() + segment.repeats.len();
+    segment.items.retain(|it| it.item.id != id);
+    segment.repeats.retain(|it| it.placed.item.id != id);
+    segment.items.len() + segment.repeats.len() < before
+}
+
+/// The files of a segment without an item; `None` if it is not in there. `bin` is what
+/// [`Packed::bin`] holds.
+///
+/// # Errors
+/// When these bytes are no segment's.
+pub fn rewrite(bin: &[u8], id: ItemId) -> Result<Option<Packed>, DecodeError> {
+    let mut segment = Segment::decode(&expand(bin)?)?;
+    Ok(take_out(&mut segment, id).then(|| Packed::of(&segment)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::id::Gen;
+    use proto::item::{Lane, Repeat};
+
+    use super::*;
+    use crate::pack::tests::{header, placed};
+
+    #[test]
+    fn an_item_is_taken_out_of_a_segment_and_of_its_repeats() {
+        let placed = |seq| placed(seq, Lane::HighGift);
+        let repeats = vec![Repeat { gen_no: Gen(1), placed: placed(1) }];
+        let segment = Segment { header: header(), items: vec![placed(2), placed(3)], repeats };
+        let packed = Packed::of(&segment);
+
+        let without = rewrite(&packed.bin, ItemId(1002)).unwrap().unwrap();
+        let without_both = rewrite(&without.bin, ItemId(1001)).unwrap().unwrap();
+
+        let left = Segment::decode(&expand(&without_both.bin).unwrap()).unwrap();
+        assert_eq!(left, Segment { items: vec![placed(3)], repeats: Vec::new(), ..segment });
+        let json = String::from_utf8(expand(&without.json).unwrap()).unwrap();
+        assert!(!json.contains("number 2") && json.contains("number 3"), "{json}");
+        assert_eq!(rewrite(&packed.bin, ItemId(4)).unwrap(), None);
+        assert!(rewrite(b"no segment", ItemId(4)).is_err());
+    }
+}

@@ -1,0 +1,77 @@
+//! Which comment gives way when too many wait: the oldest of whoever holds more places than are
+//! due to each sender, so that one loud viewer does not push out a hundred quiet ones.
+
+use std::collections::{HashMap, VecDeque};
+
+use proto::id::SenderRef;
+use proto::item::{Item, Role};
+use proto::verdict::Reason;
+
+use super::Waiting;
+
+/// Waiting comments that are looked at for each that gives way, the oldest first: more than usually
+/// wait. Behind them the oldest of all goes.
+const LOOKED_AT_MAX: usize = 512;
+
+/// How many comments of each sender wait.
+#[derive(Debug, Default)]
+pub(super) struct Senders {
+    waiting: HashMap<SenderRef, usize>,
+}
+
+impl Senders {
+    /// A comment of this sender waits.
+    pub(super) fn come(&mut self, sender: SenderRef) {
+        *self.waiting.entry(sender).or_default() += 1;
+    }
+
+    /// One less does.
+    pub(super) fn go(&mut self, sender: SenderRef) {
+        if let Some(waiting) = self.waiting.get_mut(&sender) {
+            *waiting -= 1;
+            if *waiting == 0 {
+                self.waiting.remove(&sender);
+            }
+        }
+    }
+
+    /// None does.
+    pub(super) fn clear(&mut self) {
+        self.waiting.clear();
+    }
+
+    /// The comment that gives way to a new one of `sender`, by its place in the queue, and why.
+    pub(super) fn victim(
+        &self,
+        queue: &VecDeque<Waiting>,
+        sender: SenderRef,
+    ) -> Option<(usize, Reason)> {
+        let own = self.of(sender);
+        let senders = self.waiting.len() + usize::from(own == 0);
+        let due = (queue.len() / senders.max(1)).max(1);
+        let gives_way = |it: &Item| {
+            let is_theirs = if own >= due { it.sender == sender } else { self.of(it.sender) > due };
+            is_theirs && !is_spared(it)
+        };
+        let mut looked_at = queue.iter().take(LOOKED_AT_MAX);
+        if let Some(at) = looked_at.position(|it| gives_way(&it.item)) {
+            let is_loud = self.of(queue[at].item.sender) > due;
+            return Some((at, if is_loud { Reason::Unfair } else { Reason::OverBudget }));
+        }
+        let mut looked_at = queue.iter().take(LOOKED_AT_MAX);
+        let oldest = looked_at.position(|it| !is_spared(&it.item)).unwrap_or(0);
+        (!queue.is_empty()).then_some((oldest, Reason::OverBudget))
+    }
+
+    fn of(&self, sender: SenderRef) -> usize {
+        self.waiting.get(&sender).copied().unwrap_or_default()
+    }
+}
+
+/// Whose comments give way last: those who keep order or paid for being seen.
+const fn is_spared(item: &Item) -> bool {
+    match item.role {
+        Role::Guest | Role::Viewer => false,
+        Role::Vip | Role::Moderator | Role::Host => true,
+    }
+}
