@@ -29,6 +29,6 @@ pub use dev::{DevCerts, DevCertsError};
 pub use lean::{Fault, Lean, Shaken};
 pub use pins::{NoPin, Pin, Pins, Unpinned};
 pub use provider::TlsError;
-pub use quic::QUIC_ALPN;
+pub use quic::{QUIC_ALPN, QUIC_VERSION};
 pub use server::{ServerStream, ServerTls};
 pub use suite::suite;

@@ -1,22 +1,40 @@
 //! The suites and groups of mode T, in our order of preference.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use proto::time::Wall;
 use rustls::client::VerifierBuilderError;
 use rustls::crypto::aws_lc_rs::{cipher_suite, default_provider, kx_group};
-use rustls::crypto::{CryptoProvider, SupportedKxGroup};
-use rustls::{SupportedCipherSuite, SupportedProtocolVersion};
+use rustls::crypto::{CipherSuiteCommon, CryptoProvider, SupportedKxGroup};
+use rustls::{SupportedCipherSuite, SupportedProtocolVersion, Tls13CipherSuite};
+
+use crate::quic::keys;
 
 /// Nothing older is spoken.
 pub(crate) const VERSIONS: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13];
 
-/// AES first: every server and nearly every client has it in hardware.
-const SUITES: &[SupportedCipherSuite] = &[
-    cipher_suite::TLS13_AES_128_GCM_SHA256,
-    cipher_suite::TLS13_AES_256_GCM_SHA384,
-    cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
-];
+/// AES first: every server and nearly every client has it in hardware. They are rustls' own, but for
+/// the keys of QUIC.
+static SUITES: LazyLock<[Tls13CipherSuite; 3]> = LazyLock::new(|| {
+    [
+        (cipher_suite::TLS13_AES_128_GCM_SHA256, &keys::AES_128),
+        (cipher_suite::TLS13_AES_256_GCM_SHA384, &keys::AES_256),
+        (cipher_suite::TLS13_CHACHA20_POLY1305_SHA256, &keys::CHACHA20),
+    ]
+    .map(|(suite, quic)| {
+        let own = suite.tls13().expect("their names say TLS 1.3");
+        Tls13CipherSuite {
+            common: CipherSuiteCommon {
+                suite: own.common.suite,
+                hash_provider: own.common.hash_provider,
+                confidentiality_limit: own.common.confidentiality_limit,
+            },
+            hkdf_provider: own.hkdf_provider,
+            aead_alg: own.aead_alg,
+            quic: Some(quic),
+        }
+    })
+});
 
 /// The hybrid first, so that what is recorded today stays closed.
 const GROUPS: &[&dyn SupportedKxGroup] =
@@ -60,7 +78,7 @@ pub enum TlsError {
 
 pub(crate) fn provider() -> Arc<CryptoProvider> {
     let mut provider = default_provider();
-    provider.cipher_suites = SUITES.to_vec();
+    provider.cipher_suites = SUITES.iter().map(SupportedCipherSuite::Tls13).collect();
     provider.kx_groups = GROUPS.to_vec();
     Arc::new(provider)
 }

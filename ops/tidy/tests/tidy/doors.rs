@@ -40,6 +40,7 @@ const DOORS: &[Door] = &[
         &["link", "sdk"],
         &["link/src/accept/", "link/tests/", "sdk/rust/src/wire/", "sdk/rust/tests/"],
     ),
+    door("quinn-proto", &["channel"], &["auth/channel/src/quic.rs", "auth/channel/src/quic/"]),
     door("mimalloc", &["barrage", "soak"], &["ops/barrage/src/main.rs", "ops/soak/src/main.rs"]),
     door("sm-crypto", &["auth-core"], &["auth/core/src/oracle.rs"]),
     door("sm2", &["channel"], &["auth/channel/", "auth/core/src/oracle.rs"]),
