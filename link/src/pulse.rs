@@ -52,6 +52,8 @@ fn tidy(node: &Node) {
     node.counts.ring_bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));
     let ignored = node.boards.lock().ignored();
     node.counts.facts_ignored.set(i64::try_from(ignored).unwrap_or(i64::MAX));
+    let refused = node.hub.lock().refused();
+    node.counts.rooms_refused.set(i64::try_from(refused).unwrap_or(i64::MAX));
     node.rooms.prune();
 }
 

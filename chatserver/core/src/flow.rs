@@ -7,26 +7,39 @@
 //! wanted, less if all together have passed too much. A chatserver that hears nothing keeps to its
 //! part of the whole, all being equal: never nothing, never everything.
 //!
+//! What nobody wants is saved, and lets a burst pass: over any time no more than the rate and one
+//! [`BURST`], and a burst only after quiet. What passes of it is not told: it is nothing that the
+//! others passed too much.
+//!
 //! Whoever is refused is given a time to come back, one after the other at the room's own pace.
+//! Or, where a room samples, lots are drawn: for a while a fair part of the viewers is heard, and
+//! the others are not.
+
+mod bucket;
 
 use std::time::Duration;
 
 use proto::id::{AppId, RoomId};
 use proto::time::{Mono, millis};
 
+use bucket::{Bucket, COMMENT, Share, Source};
+
 /// How often a chatserver tells and hears.
 pub const TURN: Duration = Duration::from_millis(100);
+/// What a room shows in so long may pass at once, after as long a quiet. The broadcaster gives up
+/// what has waited for three seconds, unless it is configured otherwise, and some of it goes to
+/// gifts and notices.
+pub const BURST: Duration = Duration::from_millis(2500);
 /// What was heard counts for so long.
 const HEARD_MAX: Duration = Duration::from_secs(1);
 /// A room in which nobody spoke for so long has nothing to be told.
 const QUIET_MAX: Duration = Duration::from_secs(2);
-/// What comes together in this time may pass at once: comments come in batches.
-const BURST: Duration = Duration::from_millis(250);
 /// Nobody is told to wait longer; beyond it many have the same time.
 pub const WAIT_MAX: Duration = Duration::from_secs(10);
-
-/// One comment in the unit of levels: a rate in thousandths a second is so many a millisecond.
-const COMMENT: i64 = 1_000_000;
+/// So long a lot counts.
+pub const LOT: Duration = Duration::from_secs(10);
+/// Lots are drawn from so many.
+pub const LOTS: u16 = 1000;
 
 /// What this chatserver says of a room.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -61,13 +74,21 @@ pub struct Limit {
     pub nodes: u32,
 }
 
+/// Why a comment does not pass.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Held {
+    /// It may after this time: its turn comes then.
+    Turn(Duration),
+    /// Its sender's lot is not among those that are heard.
+    Lot,
+}
+
 /// What flows into one room here.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stream {
-    /// Comments that may pass, in millionths; below zero when somebody passed who may always.
-    level: i64,
-    filled: Mono,
-    /// What may pass a second, in thousandths, and when that was heard.
+    /// None: nobody spoke yet.
+    bucket: Option<Bucket>,
+    /// What all said, the rate that follows, in thousandths a second, and when that was.
     heard: Option<(u64, Mono)>,
     /// Up to when the refused have a time of their own.
     turns_until: Mono,
@@ -81,30 +102,35 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Counts a comment, and says when it may pass, if that is not now. Whoever passes is taken off
-    /// with [`Stream::take`].
+    /// Counts a comment, and says why it may not pass now, if it may not. `lot` is its sender's,
+    /// below [`LOTS`]; none where no lots are drawn. Whoever passes is taken off with
+    /// [`Stream::take`].
     ///
     /// # Errors
-    /// The time after which it is this one's turn.
-    pub fn ask(&mut self, limit: Limit, now: Mono) -> Result<(), Duration> {
+    /// Why, and until when.
+    pub fn ask(&mut self, limit: Limit, lot: Option<u16>, now: Mono) -> Result<(), Held> {
         if self.used.is_none() {
-            *self = Self { level: depth(self.rate_milli(limit, now)), told: now, ..*self };
-            self.filled = now;
+            self.told = now;
         }
         self.used = Some(now);
         self.asked = self.asked.saturating_add(1);
-        let rate_milli = self.rate_milli(limit, now);
-        let gained = level_of(rate_milli, now.since(self.filled));
-        self.level = self.level.saturating_add(gained).min(depth(rate_milli));
-        self.filled = now;
-        if self.level >= COMMENT { Ok(()) } else { Err(self.give_turn(rate_milli, now)) }
+        let share = self.share(limit, now);
+        let bucket = self.bucket.get_or_insert_with(|| Bucket::new(share, now));
+        bucket.fill(share, now);
+        let bucket = *bucket;
+        if lot.is_some_and(|it| !bucket.has_savings() && it >= self.lots_heard(share)) {
+            return Err(Held::Lot);
+        }
+        if bucket.is_free() { Ok(()) } else { Err(Held::Turn(self.give_turn(bucket, share, now))) }
     }
 
-    /// Takes one off, whether or not there is one: at most as much is owed as may be had.
+    /// Takes one off, whether or not there is one.
     pub fn take(&mut self, limit: Limit, now: Mono) {
-        let owed_max = depth(self.rate_milli(limit, now));
-        self.level = (self.level - COMMENT).max(-owed_max);
-        self.passed = self.passed.saturating_add(1);
+        let share = self.share(limit, now);
+        let bucket = self.bucket.get_or_insert_with(|| Bucket::new(share, now));
+        if bucket.take(share) == Source::Rate {
+            self.passed = self.passed.saturating_add(1);
+        }
     }
 
     /// Whether [`Stream::tell`] has something to say.
@@ -131,25 +157,43 @@ impl Stream {
     }
 
     /// The answer to what was told.
-    pub fn hear(&mut self, seen: Seen, limit_per_s: u32, now: Mono) {
-        self.heard = Some((share_milli(seen, limit_per_s), now));
+    pub fn hear(&mut self, seen: Seen, limit: Limit, now: Mono) {
+        // What came in until now came at the rate that was known.
+        let share = self.share(limit, now);
+        if let Some(bucket) = &mut self.bucket {
+            bucket.fill(share, now);
+        }
+        self.heard = Some((share_milli(seen, limit.per_s), now));
     }
 
-    fn rate_milli(&self, limit: Limit, now: Mono) -> u64 {
+    fn share(&self, limit: Limit, now: Mono) -> Share {
+        let Limit { per_s: limit_per_s, nodes } = limit;
+        let nodes = nodes.max(1);
         let heard = self.heard.filter(|it| now.since(it.1) <= HEARD_MAX);
-        let alone = || u64::from(limit.per_s) * 1000 / u64::from(limit.nodes.max(1));
-        heard.map_or_else(alone, |it| it.0).max(1)
+        // What the others leave is left to each of them; a part of the whole is one's own.
+        let (rate_milli, spared_by) = match heard {
+            Some((rate_milli, _)) => (rate_milli, nodes),
+            None => (u64::from(limit_per_s) * 1000 / u64::from(nodes), 1),
+        };
+        Share { rate_milli: rate_milli.max(1), spared_by, limit_per_s, nodes }
     }
 
-    fn give_turn(&mut self, rate_milli: u64, now: Mono) -> Duration {
-        let free_ms = (COMMENT - self.level).unsigned_abs().div_ceil(rate_milli);
+    /// How many of [`LOTS`] are heard: the part of what is wanted here that may pass.
+    fn lots_heard(&self, share: Share) -> u16 {
+        let wanted_per_s = u64::from(self.wanted_per_s.unwrap_or_default());
+        let lots = (share.rate_milli * u64::from(LOTS) / 1000).checked_div(wanted_per_s);
+        lots.and_then(|it| u16::try_from(it).ok()).unwrap_or(LOTS)
+    }
+
+    fn give_turn(&mut self, bucket: Bucket, share: Share, now: Mono) -> Duration {
+        let free_ms = bucket.free_ms(share);
         let turn = (now + Duration::from_millis(free_ms)).max(self.turns_until);
         let wait = turn.since(now);
         if wait >= WAIT_MAX {
             return WAIT_MAX;
         }
-        self.turns_until =
-            turn + Duration::from_millis(COMMENT.unsigned_abs().div_ceil(rate_milli));
+        let each_ms = COMMENT.unsigned_abs().div_ceil(share.rate_milli);
+        self.turns_until = turn + Duration::from_millis(each_ms);
         wait
     }
 }
@@ -168,111 +212,5 @@ fn share_milli(seen: Seen, limit_per_s: u32) -> u64 {
     u64::try_from(share).unwrap_or(limit)
 }
 
-/// What comes together at a rate in a while.
-fn level_of(rate_milli: u64, time: Duration) -> i64 {
-    i64::try_from(rate_milli.saturating_mul(millis(time))).unwrap_or(i64::MAX)
-}
-
-/// What may pass at once: at least one.
-fn depth(rate_milli: u64) -> i64 {
-    level_of(rate_milli, BURST).max(COMMENT)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LIMIT: Limit = Limit { per_s: 100, nodes: 1 };
-
-    /// Comments that pass when one comes every millisecond.
-    fn pass(stream: &mut Stream, limit: Limit, ms: std::ops::Range<u64>) -> usize {
-        let mut passes = |it: &u64| {
-            let asked = stream.ask(limit, Mono(*it));
-            if asked.is_ok() {
-                stream.take(limit, Mono(*it));
-            }
-            asked.is_ok()
-        };
-        ms.filter(|it| passes(it)).count()
-    }
-
-    #[test]
-    fn a_burst_passes_and_then_the_rate() {
-        let mut stream = Stream::default();
-
-        assert_eq!(pass(&mut stream, LIMIT, 0..1_000), 25 + 99);
-        assert_eq!(pass(&mut stream, LIMIT, 1_000..2_000), 100);
-    }
-
-    #[test]
-    fn the_refused_get_one_turn_each_up_to_a_bound() {
-        let mut stream = Stream::default();
-        while stream.ask(LIMIT, Mono(5)).is_ok() {
-            stream.take(LIMIT, Mono(5));
-        }
-
-        let turns: Vec<_> = (0..3).map(|_| stream.ask(LIMIT, Mono(5)).unwrap_err()).collect();
-        let later: Vec<_> = (0..5_000).map(|_| stream.ask(LIMIT, Mono(5)).unwrap_err()).collect();
-
-        assert_eq!(turns, [20, 30, 40].map(Duration::from_millis));
-        assert_eq!(later.last(), Some(&WAIT_MAX));
-    }
-
-    #[test]
-    fn what_the_others_leave_may_pass() {
-        let mut stream = Stream::default();
-        pass(&mut stream, LIMIT, 0..1_000);
-
-        stream.hear(Seen { wanted_per_s: 90, own_per_s: 10, passed: 90 }, 100, Mono(1_000));
-
-        assert_eq!(pass(&mut stream, LIMIT, 1_000..2_000), 20);
-    }
-
-    #[test]
-    fn a_part_of_what_is_wanted_is_a_part_of_what_passes() {
-        let mut stream = Stream::default();
-        pass(&mut stream, LIMIT, 0..1_000);
-
-        stream.hear(Seen { wanted_per_s: 1_000, own_per_s: 250, passed: 100 }, 100, Mono(1_000));
-        let fair = pass(&mut stream, LIMIT, 1_000..2_000);
-        stream.hear(Seen { wanted_per_s: 1_000, own_per_s: 250, passed: 140 }, 100, Mono(2_000));
-        let less = pass(&mut stream, LIMIT, 2_000..3_000);
-
-        assert_eq!((fair, less), (25, 20));
-    }
-
-    #[test]
-    fn what_was_heard_is_forgotten_when_it_is_old() {
-        let limit = Limit { nodes: 4, ..LIMIT };
-        let mut stream = Stream::default();
-        pass(&mut stream, limit, 0..1_000);
-        stream.hear(Seen { wanted_per_s: 4_000, own_per_s: 0, passed: 100 }, 100, Mono(1_000));
-
-        assert_eq!(pass(&mut stream, limit, 1_000..2_000), 0);
-        assert_eq!(pass(&mut stream, limit, 2_001..4_001), 50, "a quarter of the whole");
-    }
-
-    #[test]
-    fn who_always_passes_is_counted_and_owed() {
-        let mut stream = Stream::default();
-        pass(&mut stream, LIMIT, 0..1_000);
-        for _ in 0..1_000 {
-            stream.take(LIMIT, Mono(1_000));
-        }
-
-        assert_eq!(pass(&mut stream, LIMIT, 1_001..1_251), 0);
-        assert_eq!(stream.tell(Mono(1_251)).map(|it| it.1), Some(124 + 1_000));
-    }
-
-    #[test]
-    fn a_quiet_room_has_nothing_to_tell() {
-        let mut stream = Stream::default();
-        assert!(!stream.is_used());
-        pass(&mut stream, LIMIT, 0..1);
-
-        assert_eq!(stream.tell(Mono(100)), Some((10, 1)));
-        assert_eq!(stream.tell(Mono(200)), Some((5, 0)));
-        assert_eq!(stream.tell(Mono(2_000)), None);
-        assert!(!stream.is_used());
-    }
-}
+mod tests;

@@ -1,16 +1,20 @@
 //! Which share of a room's comments links pass on, when they are offered far more than it shows.
 //!
 //! Links say once a second what they were offered, sampled comments included; before that is
-//! known, what the chatservers together are asked for tells of a sudden flood. What links pass on
-//! is still somewhat more than the room shows, since not everything that is passed on is admitted.
-//! The share falls at once, rises again within seconds, and changes at most once a second. It rises
-//! only when all links had time to say what they are offered. While it is not all, it is told again
-//! and again: a link that has just started may not have heard it, or not known the room then.
+//! known, what the chatservers together are asked for tells of a sudden flood. A burst is none: a
+//! share is told only when more was offered than chatservers and broadcaster can take in. What
+//! links pass on is still somewhat more than the room shows, since not everything that is passed on
+//! is admitted. The share falls at once, rises again within seconds, and changes at most once a
+//! second. It rises only when all links had time to say what they are offered. While it is not all,
+//! it is told again and again: a link that has just started may not have heard it, or not known the
+//! room then.
 
 use std::time::Duration;
 
 use proto::id::NodeId;
-use proto::time::Mono;
+use proto::time::{Mono, millis};
+
+use crate::flow::BURST;
 
 /// Everything, in thousandths.
 pub const ALL: u16 = 1000;
@@ -20,12 +24,17 @@ pub const EVERY: Duration = Duration::from_secs(1);
 pub const AGAIN: Duration = Duration::from_secs(10);
 /// All chatservers have said what they are asked for within this time.
 const SAID: Duration = Duration::from_millis(200);
+/// How long the word of chatservers counts; it comes in each turn, while somebody speaks.
+const WANTED_LIFE: Duration = Duration::from_millis(500);
 /// How long a link's word counts; it comes every second.
 const LIFE: Duration = Duration::from_secs(3);
 /// Links that are counted in one room; those beyond it are as if they were offered nothing.
 const LINKS_MAX: usize = 4096;
 /// Links pass on so many halves of what the room shows.
 const HALVES_KEPT: u64 = 3;
+/// So many bursts beyond what a room shows are a flood. One passes; the second is shed before links
+/// would have heard of it, and whoever comes after it is not to pay for it.
+const FLOOD_BURSTS: u32 = 2;
 /// A share that differs by less than one such part is not worth telling.
 const PARTS: u16 = 8;
 
@@ -34,9 +43,15 @@ const PARTS: u16 = 8;
 pub struct Valve {
     /// In the order of links.
     offers: Vec<(NodeId, u32, Mono)>,
-    /// Since when chatservers are asked for too many, and for how many.
+    offered: Surplus,
+    /// What chatservers are asked for a second, and when they said so.
+    wanted: Option<(u32, Mono)>,
+    asked: Surplus,
+    /// Since when they are asked for a flood, and for how many.
     flood: Option<(Mono, u32)>,
-    /// The most that was offered a second, falling by a quarter each second.
+    /// When it was last decided.
+    looked: Option<Mono>,
+    /// The most that was offered a second in a flood, falling by a quarter each second.
     peak_per_s: u64,
     fallen: Mono,
     /// Thousandths, as heard on `control`.
@@ -48,8 +63,19 @@ pub struct Valve {
 
 impl Default for Valve {
     fn default() -> Self {
-        let (offers, fallen) = (Vec::new(), Mono(0));
-        Self { offers, flood: None, peak_per_s: 0, fallen, kept: ALL, shut: None, told: None }
+        Self {
+            offers: Vec::new(),
+            offered: Surplus::default(),
+            wanted: None,
+            asked: Surplus::default(),
+            flood: None,
+            looked: None,
+            peak_per_s: 0,
+            fallen: Mono(0),
+            kept: ALL,
+            shut: None,
+            told: None,
+        }
     }
 }
 
@@ -69,13 +95,16 @@ impl Valve {
     /// nothing about what they are offered.
     pub fn wanted(&mut self, per_s: u32, now: Mono) {
         if self.kept == ALL {
-            let flood = self.flood.get_or_insert((now, 0));
-            flood.1 = flood.1.max(per_s);
+            self.wanted = Some((per_s, now));
         }
     }
 
     /// Everyone was told this share, in thousandths.
     pub fn heard(&mut self, kept: u16, now: Mono) {
+        if self.kept == ALL && kept < ALL {
+            // Whoever told it has seen the flood.
+            self.offered = Surplus(u64::MAX);
+        }
         self.kept = kept.min(ALL);
         self.shut = if self.kept == ALL { None } else { self.shut.or(Some(now)) };
     }
@@ -83,15 +112,7 @@ impl Valve {
     /// The share that everyone is to be told, instead of the one they know or once more, if it is
     /// time for that.
     pub fn decide(&mut self, limit_per_s: u32, now: Mono) -> Option<u16> {
-        self.offers.retain(|it| now.since(it.2) < LIFE);
-        if now.since(self.fallen) >= EVERY {
-            (self.peak_per_s, self.fallen) = (self.peak_per_s * 3 / 4, now);
-        }
-        let offered_per_s = self.offers.iter().map(|it| u64::from(it.1)).sum();
-        self.peak_per_s = self.peak_per_s.max(offered_per_s);
-        if let Some((_, per_s)) = self.flood.take_if(|it| now.since(it.0) >= SAID) {
-            self.peak_per_s = self.peak_per_s.max(per_s.into());
-        }
+        self.watch(limit_per_s, now);
         if self.told.is_some_and(|it| now.since(it) < EVERY) {
             return None;
         }
@@ -111,14 +132,65 @@ impl Valve {
     /// Whether nothing is offered, and all of it would be passed on.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
-        let is_asked = self.peak_per_s > 0 || self.flood.is_some();
-        self.offers.is_empty() && self.kept == ALL && !is_asked
+        let is_past = self.peak_per_s == 0 && self.offered.0 == 0 && self.asked.0 == 0;
+        self.offers.is_empty() && self.wanted.is_none() && self.kept == ALL && is_past
     }
 
     /// Whether links pass on a share only.
     #[must_use]
     pub const fn is_partly_shut(&self) -> bool {
         self.kept < ALL
+    }
+
+    /// Looks whether there is a flood, and how much is offered in it.
+    fn watch(&mut self, limit_per_s: u32, now: Mono) {
+        if now.since(self.fallen) >= EVERY {
+            (self.peak_per_s, self.fallen) = (self.peak_per_s * 3 / 4, now);
+        }
+        let time = self.looked.replace(now).map_or(Duration::ZERO, |it| now.since(it));
+        self.watch_links(limit_per_s, time, now);
+        self.watch_chatservers(limit_per_s, time, now);
+        if self.is_idle() {
+            self.looked = None;
+        }
+    }
+
+    fn watch_links(&mut self, limit_per_s: u32, time: Duration, now: Mono) {
+        self.offers.retain(|it| now.since(it.2) < LIFE);
+        let per_s = self.offers.iter().map(|it| u64::from(it.1)).sum();
+        if self.offered.is_flood(per_s, limit_per_s, time) {
+            self.peak_per_s = self.peak_per_s.max(per_s);
+        }
+    }
+
+    fn watch_chatservers(&mut self, limit_per_s: u32, time: Duration, now: Mono) {
+        self.wanted = self.wanted.filter(|it| now.since(it.1) < WANTED_LIFE && self.kept == ALL);
+        let per_s = self.wanted.map_or(0, |it| it.0);
+        if !self.asked.is_flood(per_s.into(), limit_per_s, time) {
+            self.flood = None;
+            return;
+        }
+        let (since, most_per_s) = self.flood.map_or((now, per_s), |it| (it.0, it.1.max(per_s)));
+        self.flood = Some((since, most_per_s));
+        if now.since(since) >= SAID {
+            self.peak_per_s = self.peak_per_s.max(most_per_s.into());
+        }
+    }
+}
+
+/// How much more was asked for than a room shows, in thousandths of a comment: what quiet does not
+/// make up for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Surplus(u64);
+
+impl Surplus {
+    /// Takes in what was asked for, and says whether it is a flood by now.
+    fn is_flood(&mut self, per_s: u64, limit_per_s: u32, time: Duration) -> bool {
+        let limit_per_s = u64::from(limit_per_s);
+        let most = limit_per_s * millis(BURST * FLOOD_BURSTS);
+        let more = self.0.saturating_add(per_s.saturating_mul(millis(time)));
+        self.0 = more.saturating_sub(limit_per_s * millis(time)).min(most);
+        self.0 == most && per_s > limit_per_s
     }
 }
 
@@ -130,114 +202,4 @@ fn share(limit_per_s: u32, offered_per_s: u64) -> u16 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LIMIT: u32 = 50;
-
-    /// What is told at a moment; all hear it at once.
-    fn turn(valve: &mut Valve, ms: u64) -> Option<u16> {
-        let told = valve.decide(LIMIT, Mono(ms));
-        if let Some(kept) = told {
-            valve.heard(kept, Mono(ms));
-        }
-        told
-    }
-
-    #[test]
-    fn a_flood_is_told_and_lapses_once_it_is_over() {
-        let mut valve = Valve::default();
-        valve.offered(NodeId(1), 600, Mono(0));
-        valve.offered(NodeId(2), 400, Mono(0));
-
-        assert_eq!(turn(&mut valve, 0), Some(75));
-        assert!(valve.is_partly_shut());
-        let told: Vec<_> = (1..40).filter_map(|it| turn(&mut valve, it * 1_000)).collect();
-
-        assert!(told.is_sorted() && told.last() == Some(&ALL), "{told:?}");
-        assert!((8..=12).contains(&told.len()), "within ten seconds: {told:?}");
-        assert!(valve.is_idle());
-    }
-
-    #[test]
-    fn the_share_changes_at_most_once_a_second_and_only_by_much() {
-        let mut valve = Valve::default();
-        valve.offered(NodeId(1), 1_000, Mono(0));
-        turn(&mut valve, 0);
-
-        valve.offered(NodeId(1), 2_000, Mono(999));
-        assert_eq!(turn(&mut valve, 999), None);
-        assert_eq!(turn(&mut valve, 1_000), Some(37));
-        valve.offered(NodeId(1), 1_900, Mono(2_000));
-        assert_eq!(turn(&mut valve, 2_000), None);
-    }
-
-    #[test]
-    fn what_a_room_shows_and_half_as_much_again_passes_whole() {
-        let mut valve = Valve::default();
-
-        valve.offered(NodeId(1), 75, Mono(0));
-        assert_eq!(turn(&mut valve, 0), None);
-        valve.offered(NodeId(1), 100, Mono(0));
-        assert_eq!(turn(&mut valve, 0), Some(750));
-    }
-
-    #[test]
-    fn what_is_wanted_tells_of_a_flood_before_links_do() {
-        let mut valve = Valve::default();
-
-        valve.wanted(300, Mono(0));
-        assert_eq!(turn(&mut valve, 100), None, "not all have said what they are asked for");
-        valve.wanted(1_000, Mono(100));
-        assert_eq!(turn(&mut valve, 200), Some(75));
-        valve.wanted(1_000_000, Mono(300));
-        assert_eq!(turn(&mut valve, 900), None);
-        valve.offered(NodeId(1), 1_000, Mono(1_000));
-        assert_eq!(turn(&mut valve, 1_200), None, "what passed before is no flood of its own");
-    }
-
-    #[test]
-    fn a_share_that_another_told_lapses_too() {
-        let mut valve = Valve::default();
-        valve.heard(10, Mono(0));
-
-        assert_eq!(turn(&mut valve, 5_000), Some(ALL));
-    }
-
-    #[test]
-    fn who_comes_in_the_middle_of_a_flood_does_not_open_it() {
-        let mut valve = Valve::default();
-        valve.heard(10, Mono(5_000));
-
-        let first: Vec<_> = (5_000..6_000).filter_map(|it| turn(&mut valve, it)).collect();
-        valve.offered(NodeId(1), 3_500, Mono(6_000));
-        let second: Vec<_> = (6_000..7_500).filter_map(|it| turn(&mut valve, it)).collect();
-        valve.offered(NodeId(1), 3_500, Mono(7_000));
-        valve.offered(NodeId(2), 4_000, Mono(7_500));
-        let later: Vec<_> = (7_500..9_000).filter_map(|it| turn(&mut valve, it)).collect();
-
-        assert_eq!((first, second, later), (vec![10], vec![], vec![]));
-    }
-
-    #[test]
-    fn a_share_that_lasts_is_told_every_ten_seconds() {
-        let mut valve = Valve::default();
-        let mut told = Vec::new();
-
-        for ms in (0..30_000).step_by(100) {
-            valve.offered(NodeId(1), 1_000, Mono(ms));
-            told.extend(turn(&mut valve, ms).map(|it| (ms, it)));
-        }
-
-        assert_eq!(told, [(0, 75), (10_000, 75), (20_000, 75)]);
-    }
-
-    #[test]
-    fn a_share_is_never_nothing() {
-        let mut valve = Valve::default();
-
-        valve.offered(NodeId(1), u32::MAX, Mono(0));
-
-        assert_eq!(turn(&mut valve, 0), Some(1));
-    }
-}
+mod tests;

@@ -1,5 +1,7 @@
 //! One room: its settings, who may not speak in it, and what its senders did lately.
 
+mod flow;
+
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -10,11 +12,11 @@ use foldhash::fast::FixedState;
 use proto::control::{Review, RoomFact, RoomSettings};
 use proto::id::{SenderRef, ViewerId};
 use proto::item::Role;
-use proto::time::{Mono, Wall, millis};
+use proto::time::{Mono, Wall};
 use proto::verdict::{Reason, Verdict};
 
 use crate::asker::{Asker, Mark};
-use crate::flow::{Limit, Stream};
+use crate::flow::Stream;
 use crate::judge::{self, Comment, History, Now, Refusal, Rules};
 use crate::keep::Valve;
 use crate::people::People;
@@ -148,6 +150,11 @@ impl Room {
         self.words = words;
     }
 
+    /// The words that it lists.
+    pub(crate) const fn words(&self) -> Option<&Arc<Words>> {
+        self.words.as_ref()
+    }
+
     /// Decides about a comment of `viewer`. A viewer whose session ended sends again, in the next
     /// one, what was not answered: the same number and text are the same comment.
     pub fn hear(
@@ -216,28 +223,9 @@ impl Room {
         text::judge(ear.scanner, comment.text, comment.role, taste, now)
     }
 
-    /// Lets what everyone would see pass if the room takes it now. Hosts and moderators are always
-    /// heard, and so are those on the allow-list.
-    fn flow<T>(
-        &mut self,
-        judged: (Shown, T),
-        viewer: &ViewerId,
-        role: Role,
-        nodes: u32,
-        now: Mono,
-    ) -> Result<(Shown, T), Refusal> {
-        let limit = Limit { per_s: self.items_per_s().unwrap_or_default(), nodes };
-        if judged.0 != Shown::Shadowed {
-            let asked = self.stream.ask(limit, now);
-            if let Err(wait) = asked
-                && !judge::keeps_order(role)
-                && !self.people.standing(viewer).listed
-            {
-                return Err(judge::later(Reason::RateLimited, millis(wait)));
-            }
-            self.stream.take(limit, now);
-        }
-        Ok(judged)
+    /// How long it holds comments back.
+    pub(crate) fn hold_ms(&self) -> u32 {
+        self.settings().map_or(0, |it| it.hold_ms)
     }
 
     /// What the room says about reviews, if anything.

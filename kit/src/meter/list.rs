@@ -50,6 +50,7 @@ metrics! {
     LINK_FLUSHES_TOTAL = Counter "link_flushes_total" [] "Flushes taken in from the bus.";
     LINK_BUSY_ACTS_TOTAL = Counter "link_busy_acts_total" [] "Acts that the bus did not take.";
     LINK_DROPPED_COMMENTS_TOTAL = Counter "link_dropped_comments_total" ["reason"] "Comments answered by the node itself, by reason.";
+    LINK_CAPPED_COMMENTS_TOTAL = Counter "link_capped_comments_total" [] "Comments of those answered room_busy that were more than this node alone passes on of a room, whatever share all are told.";
     LINK_LEAVES_WAITING = Gauge "link_leaves_waiting" [] "Leaves not yet told to chatservers.";
     LINK_LEAVES_UNTOLD_TOTAL = Counter "link_leaves_untold_total" [] "Leaves given up because too many waited.";
     LINK_KEYS_HORIZON_SECONDS = Gauge "link_keys_horizon_seconds" [] "How long logins survive without the auth service.";
@@ -59,6 +60,7 @@ metrics! {
     LINK_UNKEPT_USES_TOTAL = Counter "link_unkept_uses_total" [] "Used single-use tokens that could not be kept on disk: after a restart they could be used again.";
     LINK_CONTROL_LOSSES_TOTAL = Counter "link_control_losses_total" [] "Times that the bus had lost what it held of control, which was then read again from its beginning.";
     LINK_FACTS_IGNORED = Gauge "link_facts_ignored" [] "Facts about roles and attributes that were ignored since the start because too many rooms have some.";
+    LINK_ROOMS_REFUSED = Gauge "link_rooms_refused" [] "Facts about open rooms that were not taken in since the start because rooms_max are known: their viewers get no_room here.";
     LINK_BESIEGED = Gauge "link_besieged" [] "Whether the node counts as attacked: it gets no new viewers, and its sessions move.";
     LINK_LOAD_REPORTS_TOTAL = Counter "link_load_reports_total" [] "Load reports sent, each to every collector.";
     LINK_LOST_RECORDS_TOTAL = Counter "link_lost_records_total" ["topic"] "Records that left the bus before the node read them.";
@@ -106,9 +108,10 @@ metrics! {
     CHATSERVER_BUS_AWAY_TOTAL = Counter "chatserver_bus_away_total" [] "Publishes that the bus did not answer in time.";
     CHATSERVER_ROOMS = Gauge "chatserver_rooms" [] "Rooms known.";
     CHATSERVER_ITEMS_ASKED = Gauge "chatserver_items_asked" [] "Admitted comments whose fate is not known yet.";
+    CHATSERVER_COMMENTS_HELD = Gauge "chatserver_comments_held" [] "Comments that rooms hold back before they are shown.";
     CHATSERVER_FACTS_IGNORED = Gauge "chatserver_facts_ignored" [] "Facts ignored since the start because too many rooms are known.";
     CHATSERVER_FACTS_UNTOLD_TOTAL = Counter "chatserver_facts_untold_total" [] "Facts that the bus did not take when everyone was to be told; they are told again.";
-    CHATSERVER_GIFTS_TOTAL = Counter "chatserver_gifts_total" ["lane", "outcome"] "Gifts and notices asked for: accepted, repeated, reused (key with other content), over_share.";
+    CHATSERVER_GIFTS_TOTAL = Counter "chatserver_gifts_total" ["lane", "outcome"] "Items that business servers asked for: accepted, repeated, reused (key with other content), over_share.";
     CHATSERVER_JOURNAL_OPEN_ENTRIES = Gauge "chatserver_journal_open_entries" [] "Acknowledged gifts and notices not known to be shown, in the partitions this process keeps.";
     CHATSERVER_JOURNAL_REPUBLISHED_TOTAL = Counter "chatserver_journal_republished_total" [] "Open journal entries published again.";
     CHATSERVER_JOURNAL_CLOSED_TOTAL = Counter "chatserver_journal_closed_total" [] "Journal entries closed.";
@@ -131,7 +134,11 @@ metrics! {
     CHATSERVER_EVENT_CALLS_TOTAL = Counter "chatserver_event_calls_total" ["outcome"] "Batches of events posted: ok, forbidden, unreachable, deadline, redirect, status, too_large.";
     CHATSERVER_DEVICES_CLOSED_TOTAL = Counter "chatserver_devices_closed_total" [] "Sessions told to end because their viewer came in with another device.";
     CHATSERVER_DEVICES_FAILED_TOTAL = Counter "chatserver_devices_failed_total" [] "Viewers whose joins and leaves in single-device rooms the room store did not take.";
+    CHATSERVER_SWEPT_COMMENTS_TOTAL = Counter "chatserver_swept_comments_total" ["outcome"] "Comments of the last ten minutes looked at again because a list of words changed: kept, recalled, recalled_before (by somebody else), left (the room is closed, or too many at once).";
+    CHATSERVER_SWEEP_BYTES = Gauge "chatserver_sweep_bytes" [] "Bytes of comments kept to be looked at again.";
+    CHATSERVER_SWEEP_FORGOTTEN_TOTAL = Counter "chatserver_sweep_forgotten_total" [] "Comments forgotten before ten minutes were over, because sweep_bytes_max is reached.";
     CHATSERVER_REQUESTS_TOTAL = Counter "chatserver_requests_total" ["status"] "Requests of the business API, by status.";
+    CHATSERVER_REQUESTS_LIMITED_TOTAL = Counter "chatserver_requests_limited_total" [] "Requests of the business API refused because their app asks too often.";
 
     BROADCASTER_ROOMS = Gauge "broadcaster_rooms" [] "Rooms driven by this process.";
     BROADCASTER_ITEMS_TOTAL = Counter "broadcaster_items_total" ["lane", "fate"] "Items by lane and fate: sealed, told_again, deferred, or the reason why shed.";
@@ -139,8 +146,12 @@ metrics! {
     BROADCASTER_SEALS_TOTAL = Counter "broadcaster_seals_total" [] "Slots sealed, empty ones included.";
     BROADCASTER_SEGMENT_BYTES_TOTAL = Counter "broadcaster_segment_bytes_total" ["tier"] "Compressed bytes of binary segments.";
     BROADCASTER_STORE_ERRORS_TOTAL = Counter "broadcaster_store_errors_total" ["store", "call"] "Calls to a store that failed or came too late, by the store's number: create, replace, get, remove; queue_full.";
+    BROADCASTER_PURGES_TOTAL = Counter "broadcaster_purges_total" ["outcome"] "Files of erased items that caches were told to forget: done, refused, away, queue_full.";
+    BROADCASTER_STORES_REFUSING = Gauge "broadcaster_stores_refusing" [] "Stores whose newest write failed; slots are served from memory while all do.";
     BROADCASTER_PUBLISH_ERRORS_TOTAL = Counter "broadcaster_publish_errors_total" ["topic", "why"] "Records that the bus did not take at once, or a unit not at all.";
     BROADCASTER_RECORDS_SKIPPED_TOTAL = Counter "broadcaster_records_skipped_total" ["topic"] "Records that could not be decoded, were gone before they were read, or were too many.";
     BROADCASTER_HELD_REQUESTS = Gauge "broadcaster_held_requests" [] "Requests that wait for the next slot.";
+    BROADCASTER_LIVE_VIEWERS = Gauge "broadcaster_live_viewers" [] "Viewers that read a room as an FLV stream.";
+    BROADCASTER_LIVE_LAGGED_TOTAL = Counter "broadcaster_live_lagged_total" [] "FLV viewers that were let go since they read too slowly.";
     BROADCASTER_ORIGIN_ANSWERS_TOTAL = Counter "broadcaster_origin_answers_total" ["status"] "Answers of the origin, by status.";
 }

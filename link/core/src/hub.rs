@@ -3,6 +3,8 @@
 //! People and sessions are counted apart: one viewer with five tabs is one of the people and five
 //! sessions. A leave names its session and removes only that.
 
+mod offers;
+
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
@@ -11,9 +13,14 @@ use std::sync::Arc;
 use proto::close::CloseCode;
 use proto::control::RoomFact;
 use proto::envelope::RoomGauge;
-use proto::id::{AppId, RoomId, SessionId, ViewerId};
+use proto::id::{AppId, Cid, RoomId, SessionId, ViewerId};
 use proto::item::Role;
 use proto::limits::ROOMS_PER_SESSION_MAX;
+use proto::time::Mono;
+
+use offers::Offers;
+
+pub use offers::Offered;
 
 /// A logged-in session, as rooms know it.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -90,6 +97,8 @@ pub struct Hub {
     /// Every session, with the rooms that it is in.
     sessions: BTreeMap<ByViewer, Box<[RoomId]>>,
     rooms_max: usize,
+    /// Facts about rooms that found no place.
+    refused: u64,
 }
 
 /// A member, in the order of viewers and then of their sessions. All that know of it share it, so
@@ -103,8 +112,7 @@ struct Room {
     version: u64,
     open: bool,
     guests: bool,
-    keep_permille: u16,
-    offered: u32,
+    offers: Offers,
     /// Whether the last gauges told of it.
     told: bool,
     sessions: BTreeSet<ByViewer>,
@@ -112,14 +120,18 @@ struct Room {
     people: usize,
 }
 
-/// Thousandths.
-const ALL: u16 = 1000;
-
 impl Hub {
     /// No rooms, no sessions; at most `rooms_max` rooms will be known.
     #[must_use]
     pub const fn new(rooms_max: usize) -> Self {
-        Self { rooms: BTreeMap::new(), sessions: BTreeMap::new(), rooms_max }
+        Self { rooms: BTreeMap::new(), sessions: BTreeMap::new(), rooms_max, refused: 0 }
+    }
+
+    /// How many facts about open rooms were not taken in since the start, because too many rooms
+    /// are known.
+    #[must_use]
+    pub const fn refused(&self) -> u64 {
+        self.refused
     }
 
     /// Takes in a room's settings. Says whether the room is open and known here now; an older
@@ -136,6 +148,7 @@ impl Hub {
         if !self.rooms.contains_key(&fact.room) && self.rooms.len() >= self.rooms_max {
             self.rooms.retain(|_, room| room.open || !room.sessions.is_empty());
             if self.rooms.len() >= self.rooms_max {
+                self.refused += u64::from(fact.open);
                 return false;
             }
         }
@@ -144,8 +157,7 @@ impl Hub {
             version: 0,
             open: false,
             guests: false,
-            keep_permille: ALL,
-            offered: 0,
+            offers: Offers::NONE,
             told: false,
             sessions: BTreeSet::new(),
             people: 0,
@@ -154,6 +166,7 @@ impl Hub {
             room.version = fact.version;
             room.open = fact.open;
             room.guests = fact.settings.guests;
+            room.offers.show(fact.settings.items_per_s);
         }
         room.open
     }
@@ -161,7 +174,7 @@ impl Hub {
     /// Sets the share of a room's comments that is let through, in thousandths.
     pub fn keep(&mut self, room: &RoomId, keep_permille: u16) {
         if let Some(room) = self.rooms.get_mut(room) {
-            room.keep_permille = keep_permille.min(ALL);
+            room.offers.keep(keep_permille);
         }
     }
 
@@ -232,16 +245,10 @@ impl Hub {
         rooms
     }
 
-    /// Counts a comment that is offered to a room, and says whether it is among those let through.
-    ///
-    /// Which ones is fixed by the session and its number, so a repeated comment has one fate.
-    pub fn offer(&mut self, room: &RoomId, session: SessionId, cid: u64) -> bool {
-        let Some(room) = self.rooms.get_mut(room) else {
-            return true;
-        };
-        room.offered = room.offered.saturating_add(1);
-        room.keep_permille == ALL
-            || scatter(session.0 ^ scatter(cid)) % 1000 < u64::from(room.keep_permille)
+    /// Counts a comment that is offered to a room, and says whether it is among those passed on.
+    pub fn offer(&mut self, room: &RoomId, viewer: &ViewerId, cid: Cid, now: Mono) -> Offered {
+        let room = self.rooms.get_mut(room);
+        room.map_or(Offered::Kept, |it| it.offers.offer(offers::fate(viewer, cid), now))
     }
 
     /// Sessions of one viewer on this node.
@@ -286,14 +293,14 @@ impl Hub {
     pub fn gauges(&mut self) -> Vec<RoomGauge> {
         let mut gauges = Vec::new();
         for (id, room) in &mut self.rooms {
-            let live = !room.sessions.is_empty() || room.offered > 0;
+            let live = !room.sessions.is_empty() || room.offers.comments() > 0;
             if live || room.told {
                 gauges.push(RoomGauge {
                     app: room.app,
                     room: id.clone(),
                     people: count(room.people),
                     sessions: count(room.sessions.len()),
-                    offered: std::mem::take(&mut room.offered),
+                    offered: room.offers.count(),
                 });
             }
             room.told = live;
@@ -374,13 +381,6 @@ impl Room {
 
 fn count(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
-}
-
-/// SplitMix64's finisher: neighbouring numbers land far apart.
-const fn scatter(number: u64) -> u64 {
-    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
 }
 
 #[cfg(test)]

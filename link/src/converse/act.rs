@@ -1,5 +1,6 @@
 //! Doing what the session machine wants.
 
+use link_core::hub::Offered;
 use link_core::session::{Input, Output};
 use proto::envelope::{Act, UplinkEntry};
 use proto::frame::{Ack, Control, Downlink, Join, Outcome};
@@ -122,11 +123,19 @@ impl Conversation {
         }
     }
 
-    /// Counts a comment as offered, and says whether it is of the share that its room takes. Hosts
-    /// and moderators are always heard.
+    /// Counts a comment as offered, and says whether it is of the share that is passed on. Hosts and
+    /// moderators are always heard.
     fn is_kept(&self, entry: &UplinkEntry, cid: Cid) -> bool {
-        let is_sampled = self.node().hub.lock().offer(&entry.room, entry.session, cid.0);
-        is_sampled || self.is_always_kept(entry)
+        let Presence { node, .. } = &self.presence;
+        let offered =
+            node.hub.lock().offer(&entry.room, &entry.viewer, cid, node.clock.mono());
+        if offered == Offered::Kept || self.is_always_kept(entry) {
+            return true;
+        }
+        if offered == Offered::Capped {
+            node.counts.capped.inc();
+        }
+        false
     }
 
     /// By token or by the room's word: a host, a moderator, or somebody on the allow-list.

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use futures_util::SinkExt;
 use link_core::session::EARLY_SIGNS_MAX;
 use proto::close::CloseCode;
-use proto::control::Fact;
+use proto::control::{Fact, RoomFact, RoomSettings};
 use proto::frame::{Downlink, Outcome, Uplink};
 use proto::verdict::{Reason, Verdict};
 use tokio_tungstenite::tungstenite::Message;
@@ -44,6 +44,34 @@ async fn a_share_of_a_rooms_comments_is_passed_on_and_all_of_its_moderators() {
 
     keep(&world, 1000).await;
     while !refusals(&mut viewer).await.is_empty() {}
+}
+
+#[tokio::test]
+async fn of_a_flood_that_nobody_knows_of_a_link_passes_on_a_burst() {
+    let world = World::with(bus::memory::Limits::default(), |config| {
+        config.frames_per_s = 100_000;
+        config.frames_burst = 100_000;
+    })
+    .await;
+    let mut viewer = world.enter("tcp", "alice", "r").await;
+    let mut moderator = world.connect("tcp").await;
+    let token = world.token_with("tcp", "moderator", "r", |it| it.flags |= flag::MODERATOR);
+    moderator.login(&token, "r").await.ok();
+    let settings = RoomSettings { items_per_s: 40, ..RoomSettings::default() };
+    let fact = RoomFact { app: APP, room: room("r"), version: 100, open: true, settings };
+    world.tell(Fact::Room(fact)).await;
+    keep(&world, 0).await;
+    while viewer.refused(0).await.is_none() {}
+    keep(&world, 1000).await;
+    while viewer.refused(0).await.is_some() {}
+
+    let refused = refusals(&mut viewer).await;
+
+    // A burst is a hundred of them; time goes on meanwhile.
+    assert!((250..=310).contains(&refused.len()), "{} refused", refused.len());
+    assert!(refused.iter().all(|it| it.0 == Reason::RoomBusy && it.1 > 0), "{refused:?}");
+    assert_eq!(world.metric("link_capped_comments_total"), refused.len() as u64);
+    assert_eq!(refusals(&mut moderator).await, []);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use proto::id::{AppId, RoomId};
 use proto::time::Mono;
 
 use super::{Output, Shard};
-use crate::flow::{Seen, Tally};
+use crate::flow::{Limit, Seen, Tally};
 
 impl Shard {
     /// What was seen of rooms since this was last asked; the answer is [`super::Input::Flow`].
@@ -45,8 +45,8 @@ impl Shard {
         for (app, room, seen) in seen {
             let Some(known) = self.rooms.get_mut(&(app, room.clone())) else { continue };
             let Some(limit_per_s) = known.items_per_s() else { continue };
-            known.stream.hear(seen, limit_per_s, now);
-            if seen.wanted_per_s > limit_per_s {
+            known.stream.hear(seen, Limit { per_s: limit_per_s, nodes: self.nodes }, now);
+            if seen.wanted_per_s > limit_per_s || !known.valve.is_idle() {
                 known.valve.wanted(seen.wanted_per_s, now);
                 self.offered.insert((app, room));
             }

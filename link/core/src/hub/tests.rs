@@ -68,15 +68,20 @@ fn guests_stay_out_where_they_are_not_wanted() {
 }
 
 #[test]
-fn a_share_of_the_comments_is_kept_and_all_are_counted() {
+fn offers_are_counted_and_held_to_the_rooms_share_and_to_what_it_shows() {
     let mut hub = hub();
     hub.join(&member(1, "a"), &room("r")).unwrap();
-    hub.keep(&room("r"), 250);
+    let offer = |hub: &mut Hub, cid| {
+        let viewer = ViewerId::parse("a").unwrap();
+        hub.offer(&room("r"), &viewer, Cid(cid), Mono(0))
+    };
 
-    let kept = (0..4000).filter(|&cid| hub.offer(&room("r"), SessionId(1), cid)).count();
-
-    assert!((800..1200).contains(&kept), "{kept} of 4000");
-    assert_eq!(hub.gauges()[0].offered, 4000);
+    assert_eq!(offer(&mut hub, 1), Offered::Kept);
+    let capped = (0..1_000).filter(|it| offer(&mut hub, *it) == Offered::Capped).count();
+    assert!((870..900).contains(&capped), "{capped} beyond a burst");
+    hub.keep(&room("r"), 0);
+    assert_eq!(offer(&mut hub, 1), Offered::Sampled);
+    assert_eq!(hub.gauges()[0].offered, 1_002);
     assert_eq!(hub.gauges()[0].offered, 0);
 }
 
@@ -85,10 +90,13 @@ fn known_rooms_are_bounded_and_closed_ones_give_way() {
     let mut hub = Hub::new(1);
     assert!(hub.learn(&fact("a")));
     assert!(!hub.learn(&fact("b")));
+    assert!(!hub.learn(&RoomFact { open: false, ..fact("c") }));
+    assert_eq!(hub.refused(), 1, "who is closed is not missed");
 
     hub.learn(&RoomFact { version: 2, open: false, ..fact("a") });
 
     assert!(hub.learn(&fact("b")));
+    assert_eq!(hub.refused(), 1);
 }
 
 fn hub() -> Hub {

@@ -9,6 +9,9 @@ use proto::time::{Mono, millis};
 
 /// Joins a second.
 pub(crate) const LIMIT: u32 = 1_000;
+/// Clients that were told a time come back up to so much later, and up to twice as much after each
+/// refusal.
+const JITTER_MS: u64 = 500;
 
 /// What happens to messages.
 #[derive(Clone, Copy)]
@@ -50,8 +53,8 @@ pub(crate) struct World {
     centre: Centre,
     /// What happens when, in the order in which it was said.
     messages: BTreeMap<(u64, u64), Message>,
-    /// How many come back when, and to which node.
-    returns: BTreeMap<(u64, usize), u32>,
+    /// How many come back when, to which node, after how many refusals.
+    returns: BTreeMap<(u64, usize, u32), u32>,
     random: u64,
     said: u64,
     asked: u32,
@@ -150,20 +153,20 @@ impl World {
         let mut coming = Vec::new();
         if now < crowd.until_ms {
             for _ in 0..self.so_many(crowd.per_s) {
-                coming.push(self.draw_node());
+                coming.push((self.draw_node(), 0));
             }
         }
         self.viewers += u32::try_from(coming.len()).unwrap();
         while let Some(entry) = self.returns.first_entry().filter(|it| it.key().0 <= now) {
-            let ((_, node), count) = entry.remove_entry();
-            coming.extend((0..count).map(|_| node));
+            let ((_, node, refusals), count) = entry.remove_entry();
+            coming.extend((0..count).map(|_| (node, refusals)));
         }
         self.asked += u32::try_from(coming.len()).unwrap();
         coming.into_iter().map(|it| self.try_one(it, crowd, now)).sum()
     }
 
-    /// What a link does with a login.
-    fn try_one(&mut self, node: usize, crowd: &Crowd, now: u64) -> u32 {
+    /// What a link does with a login, and the client with its answer.
+    fn try_one(&mut self, (node, refusals): (usize, u32), crowd: &Crowd, now: u64) -> u32 {
         let (turnstile, room) = (&mut self.nodes[node], room());
         let looked = turnstile.look(std::slice::from_ref(&room), Mono(now));
         let passed = looked.and_then(|()| {
@@ -175,8 +178,8 @@ impl World {
             Ok(()) => 1,
             Err(wait) => {
                 if crowd.comes_back {
-                    let jitter = self.draw(millis(wait) / 4 + 1);
-                    let key = (now + millis(wait) + jitter + 1, node);
+                    let jitter = self.draw((JITTER_MS << refusals.min(6)) + 1);
+                    let key = (now + millis(wait) + jitter + 1, node, refusals + 1);
                     *self.returns.entry(key).or_default() += 1;
                 }
                 0

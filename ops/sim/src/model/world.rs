@@ -243,8 +243,9 @@ impl World {
         let is_passed_on = seen.iter().any(|it| matches!(it, Seen::Published(_)));
         same("a comment", &is_passed_on, &self.seats.contains_key(&(id, room)))?;
         if is_passed_on {
-            let hub = &mut self.node.hub;
-            let fates = [0, 0].map(|_| hub.offer(&room_id(room), id, self.now.0));
+            let (hub, cid) = (&mut self.node.hub, Cid(self.now.0));
+            let viewer = viewer_id(client / CLIENTS_PER_VIEWER);
+            let fates = [0, 0].map(|_| hub.offer(&room_id(room), &viewer, cid, self.now));
             same("the fate of a comment that comes again", &fates[0], &fates[1])?;
             self.rooms[usize::from(room)].offered += 2;
         }
