@@ -13,12 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use channel::ServerTls;
+use channel::{QUIC_VERSION, ServerTls};
 use kit::task::Tasks;
 use link_core::places::Places;
 use parking_lot::Mutex;
 use proto::close::CloseCode;
-use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{EndpointConfig, Incoming, ServerConfig, TransportConfig, VarInt};
 use socket2::{Domain, Protocol, Type};
 
@@ -53,15 +52,18 @@ pub(super) fn bind(
     listen: SocketAddr,
     tls: &ServerTls,
 ) -> anyhow::Result<Endpoint> {
-    let crypto = QuicServerConfig::try_from(tls.quic()).context("TLS is not fit for QUIC")?;
-    let mut server = ServerConfig::with_crypto(Arc::new(crypto));
+    let handshakes = tls.lean_quic().context("TLS is not fit for QUIC")?;
+    let mut server = ServerConfig::with_crypto(handshakes);
     server.transport_config(Arc::new(transport(ms(config.silence_ms_max))?));
     server.max_incoming(BACKLOG);
     server.incoming_buffer_size(BACKLOG_BYTES);
     server.incoming_buffer_size_total(BACKLOG_BYTES * BACKLOG as u64);
     let runtime = Arc::new(quinn::TokioRuntime);
     let socket = udp(listen).with_context(|| format!("could not bind {listen}"))?;
-    Endpoint::new(EndpointConfig::default(), Some(server), socket, runtime)
+    let mut endpoint = EndpointConfig::default();
+    // Drafts are answered with what is spoken, and not with handshakes that fail.
+    endpoint.supported_versions(vec![QUIC_VERSION]);
+    Endpoint::new(endpoint, Some(server), socket, runtime)
         .context("the UDP socket cannot be used")
 }
 

@@ -180,6 +180,56 @@ async fn a_client_that_moves_to_another_address_misses_nothing() {
 }
 
 #[tokio::test]
+async fn a_client_may_change_its_keys_at_any_time() {
+    let world = World::new().await;
+    let mut dialled = enter(&world, "alice").await;
+
+    for turn in 0..4 {
+        dialled.connection.force_key_update();
+        dialled.client.lives().await;
+        world.happen("r", vec![flush(turn, turn * 10..=turn * 10 + 4)]).await;
+        assert_eq!(dialled.client.batch().await.items.len(), 5);
+    }
+}
+
+#[tokio::test]
+async fn both_ends_of_a_lean_connection_may_change_its_keys() {
+    let world = World::new().await;
+    let lean = world.certs.server(&[]).unwrap().lean_quic().unwrap();
+    let local = (Ipv4Addr::LOCALHOST, 0).into();
+    let endpoint = Endpoint::server(ServerConfig::with_crypto(lean), local).unwrap();
+    let serving = async {
+        let connection = endpoint.accept().await.unwrap().await.unwrap();
+        let (mut send, mut recv) = connection.accept_bi().await.unwrap();
+        let mut heard = [0];
+        while recv.read_exact(&mut heard).await.is_ok() {
+            connection.force_key_update();
+            send.write_all(&heard).await.unwrap();
+        }
+    };
+    let talking = async {
+        let client = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let tls = believing(&world.certs.client().unwrap());
+        let config = ClientConfig::new(Arc::new(tls));
+        let to = endpoint.local_addr().unwrap();
+        let connection = client.connect_with(config, to, "127.0.0.1").unwrap().await.unwrap();
+        let (mut send, mut recv) = connection.open_bi().await.unwrap();
+        for said in 0..9 {
+            send.write_all(&[said]).await.unwrap();
+            let mut heard = [u8::MAX];
+            recv.read_exact(&mut heard).await.unwrap();
+            assert_eq!(heard, [said]);
+            if said % 2 == 0 {
+                connection.force_key_update();
+            }
+        }
+        send.finish().unwrap();
+    };
+
+    tokio::join!(serving, talking);
+}
+
+#[tokio::test]
 async fn the_connection_is_closed_with_the_code_of_the_close_frame() {
     let world = World::new().await;
     let tls = believing(&world.certs.client().unwrap());
