@@ -45,6 +45,8 @@ const KEPT_SHARE: usize = 4;
 pub(crate) struct Node {
     pub(crate) config: Config,
     pub(crate) clock: Clock,
+    /// When this process began, as its load reports say.
+    pub(crate) start: Wall,
     pub(crate) counts: Counts,
     pub(crate) door: Door,
     pub(crate) failures: Mutex<Failures>,
@@ -120,13 +122,14 @@ impl Node {
         let pace = Rate { burst: config.leaves_per_s / 10, per_s: config.leaves_per_s };
         let comments = Rate { burst: config.comments_per_s, per_s: config.comments_per_s };
         let places = || Places::new(config.handshakes_max, config.site_places_max());
+        let start = clock.wall();
         Ok(Self {
             signs: Mutex::new(Signs::new(config.siege.site_signs_max())),
             places: Arc::new(Mutex::new(places())),
             reserve_places: Arc::new(Mutex::new(places())),
-            moves: Mutex::new(Moves::new(clock.wall())),
+            moves: Mutex::new(Moves::new(start)),
             drain_order: watch::Sender::default(),
-            door: Door::open(&config, policies, counts.clone(), clock.wall())?,
+            door: Door::open(&config, policies, counts.clone(), start)?,
             failures: Mutex::default(),
             hub: Mutex::new(Hub::new(config.rooms_max)),
             boards: Mutex::new(Boards::new(config.rooms_max)),
@@ -142,8 +145,9 @@ impl Node {
             traffic: Traffic::default(),
             quality: Mutex::default(),
             rng: Mutex::new(StdRng::seed_from_u64(seed)),
-            next_session: AtomicU64::new(first_session(clock.wall())),
+            next_session: AtomicU64::new(first_session(start)),
             clock,
+            start,
             counts,
             config,
         })
@@ -161,6 +165,12 @@ impl Node {
     /// A number of milliseconds by chance, both ends included.
     pub(crate) fn draw_ms(&self, from: u32, to: u32) -> u32 {
         self.rng.lock().random_range(from..=to.max(from))
+    }
+
+    /// Whether the node drains, in the life that began at `start` as gslb knows it.
+    pub(crate) fn is_drain_of(&self, start: Wall) -> bool {
+        let began = self.config.worker.map_or(self.start, |it| it.node_start);
+        self.is_draining() && start == began
     }
 
     /// Whether an order to move within `window_ms`, decided at `at`, counts; remembers it.

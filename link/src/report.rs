@@ -13,7 +13,7 @@ use std::time::Duration;
 use link_core::siege::{Output, Sample, Siege};
 use proto::address::Address;
 use proto::load::{Load, LoadReport};
-use proto::time::{Mono, Wall};
+use proto::time::Mono;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -70,7 +70,6 @@ struct Reporter {
     node: Arc<Node>,
     addresses: Vec<Address>,
     reserve: Vec<Address>,
-    start: Wall,
     counter: u64,
     post: Post,
     rates: Rates,
@@ -83,7 +82,6 @@ struct Reporter {
 impl Reporter {
     fn new(node: Arc<Node>, addresses: Vec<Address>, reserve: Vec<Address>, post: Post) -> Self {
         Self {
-            start: node.clock.wall(),
             rates: Rates::new(node.clock.mono()),
             siege: node.config.siege.rules().map(Siege::new),
             looked: node.clock.mono(),
@@ -145,7 +143,7 @@ impl Reporter {
             unit: config.unit,
             region: config.region.clone(),
             counter: self.counter,
-            start: self.start,
+            start: self.node.start,
             addresses: self.addresses.clone(),
             reserve: self.reserve.clone(),
             load: Load {

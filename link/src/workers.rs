@@ -15,6 +15,7 @@ use anyhow::{Context, ensure};
 use proto::address::Transport;
 use proto::id::NodeId;
 use proto::limits::{ADDRESSES_MAX, REPORT_BYTES_MAX};
+use proto::time::Wall;
 
 use crate::config::ms;
 use crate::{Config, ListenerConfig};
@@ -32,6 +33,8 @@ pub struct Worker {
     pub no: u8,
     /// Of how many.
     pub workers: u8,
+    /// When the node began, as its load reports say: earlier than this process.
+    pub node_start: Wall,
 }
 
 impl Worker {
@@ -54,14 +57,15 @@ impl Config {
         self.worker.map_or(sessions, |it| it.part(sessions))
     }
 
-    /// What the worker with this number is told: ports and a folder of its own.
+    /// What the worker with this number is told: ports and a folder of its own. The node began at
+    /// `node_start`.
     ///
     /// # Errors
     /// When there is no such worker, or its ports would be above 65,535.
-    pub fn of_worker(&self, no: u8) -> anyhow::Result<Self> {
+    pub fn of_worker(&self, no: u8, node_start: Wall) -> anyhow::Result<Self> {
         ensure!(no < self.workers, "there are {} workers, and none is number {no}", self.workers);
         let mut config = self.clone();
-        config.worker = Some(Worker { no, workers: self.workers });
+        config.worker = Some(Worker { no, workers: self.workers, node_start });
         config.data = self.data.join(format!("worker-{no}"));
         let step = u16::try_from(self.listeners.len()).context("too many listeners")?;
         for listener in &mut config.listeners {
@@ -87,7 +91,7 @@ impl Config {
         }
         let mut taken = BTreeSet::new();
         for no in 0..self.workers {
-            for ListenerConfig { listen, transport, .. } in self.of_worker(no)?.listeners {
+            for ListenerConfig { listen, transport, .. } in self.of_worker(no, Wall::default())?.listeners {
                 let is_free = listen.port() == 0 || taken.insert(socket(listen, transport));
                 ensure!(is_free, "worker {no} would listen on {listen}, where another one does");
             }
@@ -154,7 +158,7 @@ mod tests {
     fn workers_have_ports_folders_and_numbers_of_their_own() {
         let config = config(3);
 
-        let workers: Vec<Config> = (0..3).map(|it| config.of_worker(it).unwrap()).collect();
+        let workers: Vec<Config> = (0..3).map(|it| config.of_worker(it, Wall(1)).unwrap()).collect();
 
         let ports = |it: &Config| it.listeners.iter().map(|it| it.listen.port()).collect();
         let ports: Vec<Vec<u16>> = workers.iter().map(ports).collect();
@@ -164,7 +168,7 @@ mod tests {
         assert_eq!((numbers.len(), numbers.contains(&config.node)), (3, false));
         let folders: BTreeSet<_> = workers.iter().map(|it| it.data.clone()).collect();
         assert_eq!(folders.len(), 3);
-        assert!(config.of_worker(3).is_err());
+        assert!(config.of_worker(3, Wall(1)).is_err());
     }
 
     #[test]
@@ -176,7 +180,7 @@ mod tests {
     #[test]
     fn parts_come_to_the_whole() {
         for whole in [0, 1, 6, 7, 100_001] {
-            let parts = (0..7).map(|no| Worker { no, workers: 7 }.part(whole));
+            let parts = (0..7).map(|no| Worker { no, workers: 7, node_start: Wall(1) }.part(whole));
 
             assert_eq!(parts.sum::<u32>(), whole);
         }

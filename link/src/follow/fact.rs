@@ -51,7 +51,7 @@ pub(super) fn learn(node: &Arc<Node>, fact: &Fact, moves: &mut Tasks) {
         }
         Fact::Bases { bases } => weigh(node, bases),
         Fact::Move { node: place, sessions, window_ms, addresses, at, drain, .. } => {
-            let is_due = drain.is_none() || node.is_draining();
+            let is_due = drain.is_none_or(|start| node.is_drain_of(start));
             if *place == node.config.node && is_due && node.take_move(*at, *window_ms) {
                 let order = Order {
                     addresses: addresses.as_slice().into(),

@@ -72,6 +72,12 @@ impl Relay {
         self.socket.local_addr().expect("a bound socket has an address")
     }
 
+    /// When the node began, as its reports say.
+    #[must_use]
+    pub const fn start(&self) -> Wall {
+        self.start
+    }
+
     /// When a worker was heard last, if it was since it was forgotten.
     pub fn heard_at(&self, no: u8) -> Option<Mono> {
         self.gather.lock().heard_at(no.into())

@@ -13,9 +13,6 @@ use crate::client::Client;
 use crate::siege::{Collector, closed};
 use crate::world::{APP, NODE, World, room};
 
-/// How the last life of the node began.
-const START: Wall = Wall(1);
-
 #[tokio::test]
 async fn each_session_is_told_three_addresses_that_speak_as_it_does() {
     let (world, collector) = site(|_| {}).await;
@@ -25,8 +22,8 @@ async fn each_session_is_told_three_addresses_that_speak_as_it_does() {
     }
 
     world.shut_down();
-    collector.until("draining", |it| it.load.draining).await;
-    world.tell(answer(&world, None, 0)).await;
+    let life = collector.until("draining", |it| it.load.draining).await.start;
+    world.tell(answer(&world, life, None, 0)).await;
 
     for (transport, viewer) in &mut viewers {
         let Close { code, addresses, retry_after_ms, .. } = closed(viewer).await;
@@ -48,8 +45,8 @@ async fn those_for_whom_there_is_no_room_are_sent_to_enter() {
     }
 
     world.shut_down();
-    collector.until("draining", |it| it.load.draining).await;
-    world.tell(answer(&world, Some(1), 0)).await;
+    let life = collector.until("draining", |it| it.load.draining).await.start;
+    world.tell(answer(&world, life, Some(1), 0)).await;
 
     let mut told = Vec::new();
     for viewer in &mut viewers {
@@ -67,8 +64,8 @@ async fn those_that_are_left_when_the_time_is_over_are_sent_to_enter_at_once() {
     let mut viewers = [world.enter("tcp", "a", "r").await, world.enter("ws", "b", "r").await];
 
     world.shut_down();
-    collector.until("draining", |it| it.load.draining).await;
-    world.tell(answer(&world, None, 30_000)).await;
+    let life = collector.until("draining", |it| it.load.draining).await.start;
+    world.tell(answer(&world, life, None, 30_000)).await;
 
     for viewer in &mut viewers {
         let Close { code, addresses, .. } = closed(viewer).await;
@@ -79,11 +76,26 @@ async fn those_that_are_left_when_the_time_is_over_are_sent_to_enter_at_once() {
 }
 
 #[tokio::test]
-async fn a_node_that_does_not_drain_moves_nobody_for_an_earlier_drain() {
-    let (world, _collector) = site(|it| it.drain_addresses_ms_max = 50).await;
+async fn an_answer_to_the_drain_of_an_earlier_life_is_none_to_this_one() {
+    let (world, collector) = site(|_| {}).await;
     let mut viewer = world.enter("tcp", "a", "r").await;
 
-    world.tell(answer(&world, None, 0)).await;
+    world.shut_down();
+    let life = collector.until("draining", |it| it.load.draining).await.start;
+    world.tell(answer(&world, Wall(life.0 - 1), Some(0), 0)).await;
+    world.tell(answer(&world, life, None, 0)).await;
+
+    let Close { code, addresses, .. } = closed(&mut viewer).await;
+    assert_eq!((code, addresses.len()), (CloseCode::Draining, 3));
+}
+
+#[tokio::test]
+async fn a_node_that_does_not_drain_moves_nobody_because_it_drained() {
+    let (world, collector) = site(|it| it.drain_addresses_ms_max = 50).await;
+    let mut viewer = world.enter("tcp", "a", "r").await;
+    let life = collector.until("there", |it| it.load.sessions == 1).await.start;
+
+    world.tell(answer(&world, life, None, 0)).await;
     hears_a_mute(&world, &mut viewer).await;
     viewer.lives().await;
     world.shut_down();
@@ -112,8 +124,8 @@ async fn site(change: impl FnOnce(&mut Config)) -> (World, Collector) {
     (world.await, collector)
 }
 
-/// What a gslb says to a node that drains: four addresses of each transport.
-fn answer(world: &World, sessions: Option<u32>, window_ms: u32) -> Fact {
+/// What a gslb says to a node that drains in this life: four addresses of each transport.
+fn answer(world: &World, life: Wall, sessions: Option<u32>, window_ms: u32) -> Fact {
     let of = |transport: Transport| {
         (1..=4).map(move |number| Address {
             host: format!("{}-{number}.example", transport.name()),
@@ -125,6 +137,6 @@ fn answer(world: &World, sessions: Option<u32>, window_ms: u32) -> Fact {
     };
     let transports = [Transport::Tcp, Transport::Tls, Transport::Wss];
     let addresses = transports.into_iter().flat_map(of).collect();
-    let (at, drain, shares) = (world.clock.wall(), Some(START), Vec::new());
+    let (at, drain, shares) = (world.clock.wall(), Some(life), Vec::new());
     Fact::Move { node: NODE, sessions, window_ms, addresses, at, drain, shares }
 }

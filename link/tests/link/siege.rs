@@ -248,8 +248,19 @@ impl Collector {
         newest
     }
 
-    pub(crate) async fn until(&self, what: &str, holds: impl Fn(&LoadReport) -> bool) {
-        let heard = async { while !holds(&self.next().await) {} };
-        tokio::time::timeout(PATIENCE, heard).await.unwrap_or_else(|_| panic!("never {what}"));
+    pub(crate) async fn until(
+        &self,
+        what: &str,
+        holds: impl Fn(&LoadReport) -> bool,
+    ) -> LoadReport {
+        let heard = async {
+            loop {
+                let report = self.next().await;
+                if holds(&report) {
+                    return report;
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, heard).await.unwrap_or_else(|_| panic!("never {what}"))
     }
 }

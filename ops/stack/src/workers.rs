@@ -63,7 +63,7 @@ impl Workers {
     pub(crate) async fn start(config: &Config, parts: Parts) -> anyhow::Result<Self> {
         let (clock, meter) = (parts.clock.clone(), parts.meter.clone());
         let relay = Relay::bind(config.link.clone(), clock, &meter).await?;
-        let orders = (0..config.link.workers).map(|no| Orders::new(config, no, relay.addr()));
+        let orders = (0..config.link.workers).map(|no| Orders::new(config, no, &relay));
         let orders: Vec<Orders> = orders.collect::<anyhow::Result<_>>()?;
         let starts = orders.iter().map(|it| Process::start(&parts.program, it, &parts.ports));
         let processes = futures_util::future::try_join_all(starts).await?;

@@ -10,7 +10,9 @@ use anyhow::{Context, bail};
 use auth_core::secret::Secret;
 use bus::remote::{Ports, serve};
 use kit::task::Tasks;
+use link::workers::{Relay, Worker};
 use proto::address::Address;
+use proto::time::Wall;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
@@ -32,8 +34,8 @@ pub(super) struct Orders {
     pub(super) config: Config,
     /// The link's.
     secret: String,
-    /// Which it is, and of how many.
-    worker: (u8, u8),
+    /// Which it is, of how many, and when the node began.
+    worker: (u8, u8, Wall),
 }
 
 /// What a worker says, one JSON object a line.
@@ -61,18 +63,18 @@ pub(super) struct Bound {
 
 impl Orders {
     /// For the worker with this number, which reports to `relay`.
-    pub(super) fn new(config: &Config, no: u8, relay: SocketAddr) -> anyhow::Result<Self> {
+    pub(super) fn new(config: &Config, no: u8, relay: &Relay) -> anyhow::Result<Self> {
         let secret = config.link.secret.expose().to_owned();
         let mut config = config.clone();
-        config.link = config.link.of_worker(no)?;
-        config.link.collectors = vec![relay.to_string()];
+        config.link = config.link.of_worker(no, relay.start())?;
+        config.link.collectors = vec![relay.addr().to_string()];
         let port = config.admin.listen.port();
         if port != 0 {
             let port =
                 port.checked_add(u16::from(no) + 1).context("no port for a worker's admin")?;
             config.admin.listen.set_port(port);
         }
-        let worker = (no, config.link.workers);
+        let worker = (no, config.link.workers, relay.start());
         Ok(Self { config, secret, worker })
     }
 
@@ -93,9 +95,9 @@ impl Orders {
         anyhow::ensure!(bytes <= ORDERS_BYTES_MAX, "the orders are too long");
         let mut text = vec![0; bytes];
         stream.read_exact(&mut text).await?;
-        let Self { mut config, secret, worker: (no, workers) } = serde_json::from_slice(&text)?;
+        let Self { mut config, secret, worker: (no, workers, node_start) } = serde_json::from_slice(&text)?;
         config.link.secret = Secret::new(secret);
-        config.link.worker = Some(link::workers::Worker { no, workers });
+        config.link.worker = Some(Worker { no, workers, node_start });
         Ok(config)
     }
 
