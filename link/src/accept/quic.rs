@@ -63,8 +63,7 @@ pub(super) fn bind(
     let mut endpoint = EndpointConfig::default();
     // Drafts are answered with what is spoken, and not with handshakes that fail.
     endpoint.supported_versions(vec![QUIC_VERSION]);
-    Endpoint::new(endpoint, Some(server), socket, runtime)
-        .context("the UDP socket cannot be used")
+    Endpoint::new(endpoint, Some(server), socket, runtime).context("the UDP socket cannot be used")
 }
 
 fn udp(listen: SocketAddr) -> std::io::Result<UdpSocket> {
