@@ -16,6 +16,7 @@ use proto::time::{Mono, millis};
 use tokio_util::sync::CancellationToken;
 
 use crate::counts::Counts;
+use crate::opener::Opener;
 
 /// Weights stand in segments for so long after they changed: whoever polls has fetched one by then.
 const RECENT: Duration = Duration::from_secs(60);
@@ -88,14 +89,20 @@ impl Storing {
 #[derive(Debug)]
 pub(crate) struct Announcer {
     pub(crate) node: NodeId,
-    pub(crate) base: Base,
-    pub(crate) storing: Arc<Storing>,
+    /// Each base, and how slots get to where it serves them from.
+    pub(crate) places: Vec<(Base, Arc<Storing>)>,
     pub(crate) bus: Arc<dyn Bus>,
     pub(crate) clock: Clock,
     pub(crate) counts: Counts,
 }
 
 impl Announcer {
+    /// One with nothing to say yet, on the bus of `opener`.
+    pub(crate) fn of(opener: &Opener, node: NodeId) -> Self {
+        let Opener { bus, clock, counts, .. } = opener.clone();
+        Self { node, places: Vec::new(), bus, clock, counts }
+    }
+
     /// Once a second until `shutdown`.
     pub(crate) async fn run(self, shutdown: CancellationToken) -> anyhow::Result<()> {
         let mut next = self.clock.mono();
@@ -112,14 +119,15 @@ impl Announcer {
     }
 
     async fn say(&self) {
-        let Self { node, base, storing, clock, .. } = self;
-        let store = Some(storing.take(base));
-        let gauges = BaseGauges { node: *node, at: clock.wall(), bases: Vec::new(), store };
-        let topic = topic::gauges();
-        let partition = topic.partition_of_node(*node);
-        let value = gauges.encode();
-        let record = Publish { topic, partition, term: None, key: None, value };
-        for result in self.bus.publish(vec![record]).await {
+        let Self { node, places, clock, .. } = self;
+        let records = places.iter().map(|(base, storing)| {
+            let store = Some(storing.take(base));
+            let gauges = BaseGauges { node: *node, at: clock.wall(), bases: Vec::new(), store };
+            let topic = topic::gauges();
+            let partition = topic.partition_of_node(*node);
+            Publish { topic, partition, term: None, key: None, value: gauges.encode() }
+        });
+        for result in self.bus.publish(records.collect()).await {
             if result.is_err() {
                 self.counts.publish_error("gauges", "later");
             }

@@ -1,6 +1,7 @@
 //! What an operator may set.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::ensure;
@@ -8,6 +9,20 @@ use broadcaster_core::lane::Shares;
 use broadcaster_core::settings::{House, INTERVAL_MS_MAX, INTERVAL_MS_MIN};
 use proto::id::NodeId;
 use serde::{Deserialize, Serialize};
+
+use crate::purge;
+
+/// One of `[[broadcaster.mirrors]]`: a further directory that gets every segment, for a CDN of its
+/// own. What is slow or fails there is late there alone.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields, rename_all = "snake_case")]
+pub struct Mirror {
+    /// The folder; give it a disk or a mount of its own.
+    pub directory: PathBuf,
+    /// Base URL under which its CDN serves it, everything before `/dm/1/…`: gslb gives it viewers,
+    /// and fewer while the folder takes slots late. Empty: a copy that nobody is sent to.
+    pub base: String,
+}
 
 /// The broadcaster's section.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -55,23 +70,39 @@ pub struct Config {
     /// Requests held at a time, about 20 KiB each with their connections; more are answered
     /// "not yet" at once.
     pub held_max: usize,
+    /// Whether slots are also written for HLS players, as `live.m3u8` and a fragment of MP4 each: a
+    /// fifth file a slot, of the size of its JSON.
+    pub hls: bool,
+    /// Viewers that read a room as an FLV stream, over all rooms, about 20 KiB each with their
+    /// connections; more are answered 503.
+    pub live_max: usize,
     /// Bytes of recent segments kept in memory; older ones are read from a store.
     pub recent_bytes_max: usize,
     /// Records waiting for one unit's bus; beyond it flushes are dropped for that unit and counted.
     pub queues_max: usize,
+    /// The directory store leaves this many bytes of its disk free. With fewer it takes nothing
+    /// more: `up` does not start, a running one fails `/readyz` and serves new slots from memory.
+    /// Lower it only where nothing else needs the disk.
+    pub free_bytes_min: u64,
+    /// Caches before the origin that forget a file when told with `PURGE`, such as
+    /// `http://10.0.0.5:80`: they are told when an item was erased. Others keep it for ten minutes.
+    pub purge: Vec<String>,
     /// Segments waiting for one store, in each of its [`writers`](Self::writers).
     pub store_queue_max: usize,
     /// Rooms written to one store at a time.
     pub writers: u32,
     /// Longest time for one call to a store, in milliseconds.
     pub store_ms_max: u32,
-    /// A slot is announced as sealed without a stored file after this many milliseconds; it is
-    /// served from memory meanwhile, and `/readyz` fails.
+    /// A slot is announced as sealed without a stored file after this many milliseconds, or at once
+    /// while no store works; it is served from memory meanwhile, and `/readyz` fails.
     pub store_wait_ms_max: u32,
     /// How far back `sealed` is read when a room is taken over, in seconds.
     pub takeover_s: u32,
     /// Time for the open slots to be sealed when the process ends, in milliseconds.
     pub drain_ms_max: u32,
+    /// Further stores beside the folder `segments` of the data. Each has writers, deadlines and
+    /// health of its own; `/readyz` fails when none works.
+    pub mirrors: Vec<Mirror>,
     /// Bounds of the origin's HTTP server.
     pub http: kit::http::Limits,
 }
@@ -96,14 +127,19 @@ impl Default for Config {
             spread_ms: 300,
             hold_extra_ms: 500,
             held_max: 10_000,
+            hls: false,
+            live_max: 2_000,
             recent_bytes_max: 64 * 1024 * 1024,
             queues_max: 1024,
+            free_bytes_min: 256 * 1024 * 1024,
+            purge: Vec::new(),
             store_queue_max: 256,
             writers: 4,
             store_ms_max: 2000,
             store_wait_ms_max: 3000,
             takeover_s: 120,
             drain_ms_max: 3000,
+            mirrors: Vec::new(),
             http: kit::http::Limits::default(),
         }
     }
@@ -122,6 +158,14 @@ impl Config {
         ensure!(self.writers > 0, "writers is 0");
         ensure!(self.queues_max > 0 && self.store_queue_max > 0, "a queue has no place");
         ensure!(!self.base.ends_with('/'), "base ends with a slash");
+        for mirror in &self.mirrors {
+            ensure!(!mirror.directory.as_os_str().is_empty(), "a mirror has no directory");
+            ensure!(!mirror.base.ends_with('/'), "a mirror's base ends with a slash");
+        }
+        for cache in &self.purge {
+            let is_well = purge::authority(cache).is_some();
+            ensure!(is_well, "purge names {cache:?}, which is no http://host:port");
+        }
         let hold_ms = INTERVAL_MS_MAX.saturating_add(self.hold_extra_ms);
         ensure!(hold_ms < self.http.answer_ms_max, "http.answer_ms_max is shorter than a hold");
         let jump = "jump_ms_max is shorter than a slot";
@@ -168,6 +212,7 @@ mod tests {
             Config { retention_s: 0, ..Config::default() },
             Config { writers: 0, ..Config::default() },
             Config { base: "https://cdn.example/".to_owned(), ..Config::default() },
+            Config { purge: vec!["edge:80".to_owned()], ..Config::default() },
             Config { hold_extra_ms: 10_000, ..Config::default() },
         ];
 

@@ -23,6 +23,9 @@ pub(crate) struct Counts {
     pub(crate) flushes: IntCounter,
     pub(crate) seals: IntCounter,
     pub(crate) held: IntGauge,
+    pub(crate) live_viewers: IntGauge,
+    pub(crate) live_lagged: IntCounter,
+    pub(crate) stores_refusing: IntGauge,
 }
 
 impl Counts {
@@ -33,6 +36,9 @@ impl Counts {
             flushes: meter.counter(list::BROADCASTER_FLUSHES_TOTAL, &[]),
             seals: meter.counter(list::BROADCASTER_SEALS_TOTAL, &[]),
             held: meter.gauge(list::BROADCASTER_HELD_REQUESTS, &[]),
+            live_viewers: meter.gauge(list::BROADCASTER_LIVE_VIEWERS, &[]),
+            live_lagged: meter.counter(list::BROADCASTER_LIVE_LAGGED_TOTAL, &[]),
+            stores_refusing: meter.gauge(list::BROADCASTER_STORES_REFUSING, &[]),
         }
     }
 
@@ -55,6 +61,10 @@ impl Counts {
     pub(crate) fn store_error(&self, store: usize, call: &str) {
         let labels = [&*store.to_string(), call];
         self.meter.counter(list::BROADCASTER_STORE_ERRORS_TOTAL, &labels).inc();
+    }
+
+    pub(crate) fn purge(&self, outcome: &str) {
+        self.meter.counter(list::BROADCASTER_PURGES_TOTAL, &[outcome]).inc();
     }
 
     pub(crate) fn publish_error(&self, topic: &str, why: &str) {

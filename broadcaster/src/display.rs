@@ -20,6 +20,8 @@ pub(crate) struct Shown {
     pub(crate) shelf: Shelf,
     /// `head.json`; none before the first written slot.
     pub(crate) head: Option<Bytes>,
+    /// `live.m3u8`; none where none is written.
+    pub(crate) playlist: Option<Bytes>,
 }
 
 /// Shared by the press, which writes, and the origin, which reads.
@@ -72,6 +74,11 @@ impl Display {
         self.recent.lock().keep(file, bytes);
     }
 
+    /// Takes a file out of memory: the store has other bytes for it, or will have.
+    pub(crate) fn forget(&self, file: &File) {
+        self.recent.lock().forget(file);
+    }
+
     /// A recent file.
     pub(crate) fn recent(&self, file: &File) -> Option<Bytes> {
         self.recent.lock().files.get(file).cloned()
@@ -79,6 +86,11 @@ impl Display {
 }
 
 impl Recent {
+    fn forget(&mut self, file: &File) {
+        // Its place in the order stays, and is passed over when its turn comes.
+        self.bytes -= self.files.remove(file).map_or(0, |it| it.len());
+    }
+
     fn keep(&mut self, file: File, bytes: Bytes) {
         self.bytes += bytes.len();
         match self.files.insert(file.clone(), bytes) {

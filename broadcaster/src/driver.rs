@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 use crate::counts::Counts;
 use crate::crowd::Crowd;
 use crate::downlink::Downlink;
+use crate::live::Live;
 use crate::opener::{Fenced, Opener, Start};
 use crate::owned::{Owned, Want};
 use crate::press::{Job, Ticket};
@@ -58,6 +59,7 @@ pub(crate) struct Tools {
     pub(crate) bus: Arc<dyn Bus>,
     pub(crate) opener: Opener,
     pub(crate) downlink: Downlink,
+    pub(crate) live: Arc<Live>,
     pub(crate) jobs: mpsc::Sender<Job>,
     pub(crate) stored: mpsc::Receiver<Ticket>,
     pub(crate) gauge_max: Duration,

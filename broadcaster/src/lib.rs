@@ -15,12 +15,14 @@ mod display;
 mod downlink;
 mod driver;
 mod ledger;
+mod live;
 mod opener;
 mod origin;
 mod owned;
 mod parcel;
 mod press;
+mod purge;
 mod service;
 
-pub use config::Config;
+pub use config::{Config, Mirror};
 pub use service::{Parts, Service};

@@ -1,9 +1,11 @@
 //! What must be read and created before a room can go on: `sealed`, heads, segments, gens.
 //!
-//! Everything here may take long, so it runs beside the driver's loop, and tries until it succeeds
-//! or is dropped.
+//! Everything here may take long, so it runs beside the driver's loop. The bus is asked until it
+//! answers. Stores that refuse hold a room up for a moment only: it goes on without what they would
+//! have told, and under a number that they need not confirm.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,8 +26,12 @@ use proto::time::Wall;
 use proto::verdict::Fate;
 
 use crate::counts::Counts;
+use crate::press::gen_bytes;
 use crate::store::{Created, Ext, File, SegmentStore, StoreError};
 
+/// A gen that no store took within this time is numbered by the clock. Longer than it takes for
+/// another second to begin, so that two processes after each other never take the same number.
+const UNCONFIRMED: Duration = Duration::from_millis(1_500);
 /// Pause before the next attempt.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Records of `sealed` read at once.
@@ -47,6 +53,8 @@ pub(crate) struct Opener {
     pub(crate) clock: Clock,
     pub(crate) counts: Counts,
     pub(crate) call_max: Duration,
+    /// Stores that do not answer for so long are gone on without.
+    pub(crate) wait_max: Duration,
     pub(crate) takeover: Duration,
 }
 
@@ -145,13 +153,18 @@ impl Opener {
 
     /// Finds out how a room goes on.
     pub(crate) async fn open(&self, room: &RoomId, found: Option<Found>) -> Start {
-        let head = self.newest_head(room).await;
+        let heads = self.read(File::Head(room.clone())).await;
+        let head = heads.iter().flatten().filter_map(|it| serde_json::from_slice::<Head>(it).ok());
+        let head = head.max_by_key(|it| (it.gen_no, it.slot));
         let heat = match (&found, &head) {
             (Some(found), _) => found.heat(),
             (None, Some(head)) => head.heat,
             (None, None) => Heat::Cold,
         };
-        let of_head = head.as_ref().map_or(Gen(0), newest_gen);
+        let of_head = match (&heads, &head) {
+            (None, _) => self.gen_of_second(),
+            (Some(_), head) => head.as_ref().map_or(Gen(0), newest_gen),
+        };
         let newest_gen = found.as_ref().and_then(Found::gen_no).unwrap_or_default().max(of_head);
         let start = Start { resume: None, newest_gen, known: Vec::new(), head, heat };
         if let Some(found) = found
@@ -168,7 +181,8 @@ impl Opener {
         Start { known, head: Some(head), ..start }
     }
 
-    /// Creates the first free gen after `after`.
+    /// Creates the first free gen after `after`; when no store takes it, it has the number of the
+    /// second, which no count of gens reaches, and the press writes its file once a store works.
     pub(crate) async fn create_gen(
         &self,
         room: &RoomId,
@@ -176,27 +190,33 @@ impl Opener {
         epoch_ms: Wall,
         interval_ms: u32,
     ) -> GenInfo {
-        let mut gen_no = Gen(after.0 + 1);
+        let started = self.clock.mono();
+        let mut info = GenInfo { gen_no: Gen(after.0 + 1), epoch_ms, interval_ms, layout: 1 };
         loop {
-            let info = GenInfo { gen_no, epoch_ms, interval_ms, layout: 1 };
             match self.create_everywhere(room, info).await {
                 Ok(Created::New) => return info,
-                Ok(Created::Existed) => gen_no.0 += 1,
-                Err(error) => {
-                    tracing::warn!(%room, %error, "a gen could not be created");
-                    self.clock.sleep(PAUSE).await;
+                Ok(Created::Existed) => info.gen_no.0 += 1,
+                Err(error) if self.clock.mono().since(started) >= UNCONFIRMED => {
+                    info.gen_no = info.gen_no.max(self.gen_of_second());
+                    tracing::info!(%room, gen_no = %info.gen_no, %error, "a gen is in no store");
+                    return info;
                 }
+                Err(_) => self.clock.sleep(PAUSE).await,
             }
         }
     }
 
     /// New if at least one store made the file and none had it.
     async fn create_everywhere(&self, room: &RoomId, info: GenInfo) -> Result<Created, StoreError> {
-        let bytes: Bytes = serde_json::to_vec(&info).expect("a gen has string keys only").into();
+        let bytes = gen_bytes(&info);
         let file = File::Gen(room.clone(), info.gen_no);
         let creates = self.stores.iter().enumerate().map(|(number, store)| {
             let create = store.create(vec![(file.clone(), bytes.clone())]);
-            async move { self.in_time(number, "create", create).await?.into_iter().collect() }
+            async move {
+                let created: Result<Vec<Created>, _> =
+                    self.in_time(number, "create", create).await?.into_iter().collect();
+                created.inspect_err(|_| self.counts.store_error(number, "create"))
+            }
         });
         let created: Vec<Result<Vec<Created>, StoreError>> = join_all(creates).await;
         if created.iter().flatten().flatten().any(|it| *it == Created::Existed) {
@@ -208,10 +228,9 @@ impl Opener {
         }
     }
 
-    async fn newest_head(&self, room: &RoomId) -> Option<Head> {
-        let heads = self.read(File::Head(room.clone())).await;
-        let heads = heads.iter().filter_map(|it| serde_json::from_slice::<Head>(it).ok());
-        heads.max_by_key(|it| (it.gen_no, it.slot))
+    /// A number that no count of gens reaches, and no other second has.
+    fn gen_of_second(&self) -> Gen {
+        Gen(u32::try_from(self.clock.wall().unix_s()).unwrap_or(u32::MAX))
     }
 
     async fn info_of(&self, room: &RoomId, found: &Found, head: Option<&Head>) -> Option<GenInfo> {
@@ -227,14 +246,14 @@ impl Opener {
             return Some(GenInfo { gen_no, epoch_ms, interval_ms, layout: 1 });
         }
         let files = self.read(File::Gen(room.clone(), gen_no)).await;
-        files.iter().find_map(|it| serde_json::from_slice(it).ok())
+        files.iter().flatten().find_map(|it| serde_json::from_slice(it).ok())
     }
 
     /// Moves `head` to the newest slot that was written, which may be newer than the head.
     async fn look_ahead(&self, room: &RoomId, head: &mut Head) {
         for _ in 0..AHEAD_MAX {
             let slot = SlotNo(head.slot.0 + 1);
-            if self.read(segment(room, head.gen_no, slot)).await.is_empty() {
+            if self.read(segment(room, head.gen_no, slot)).await.is_none_or(|it| it.is_empty()) {
                 return;
             }
             head.slot = slot;
@@ -246,16 +265,21 @@ impl Opener {
         let interval_ms = u128::from(head.interval_ms.max(1));
         let slots = u64::try_from(RECALL_IDS.as_millis() / interval_ms).unwrap_or(u64::MAX);
         let oldest = head.oldest.0.max((head.slot.0 + 1).saturating_sub(slots));
-        let reads = stream::iter((oldest..=head.slot.0).map(SlotNo)).map(|slot| async move {
-            let files = self.read(segment(room, head.gen_no, slot)).await;
+        let reads = stream::iter((oldest..=head.slot.0).map(SlotNo))
+            .map(|slot| async move { self.read(segment(room, head.gen_no, slot)).await });
+        let mut reads = pin!(reads.buffered(READS_MAX));
+        let mut known = Vec::new();
+        while let Some(Some(files)) = reads.next().await {
             let bytes = files.iter().find_map(|it| expand(it).ok());
-            bytes.and_then(|it| Segment::decode(&it).ok()).map(|it| told(&it)).unwrap_or_default()
-        });
-        reads.buffered(READS_MAX).concat().await
+            let segment = bytes.and_then(|it| Segment::decode(&it).ok());
+            known.extend(segment.iter().flat_map(told));
+        }
+        known
     }
 
-    /// What the stores have under this name; tries until one of them answers.
-    async fn read(&self, file: File) -> Vec<Bytes> {
+    /// What the stores have under this name; `None` if none of them answered for a while.
+    async fn read(&self, file: File) -> Option<Vec<Bytes>> {
+        let started = self.clock.mono();
         loop {
             let reads = self.stores.iter().enumerate().map(|(number, store)| {
                 let get = store.get(file.clone());
@@ -263,9 +287,12 @@ impl Opener {
             });
             let answers: Vec<Result<Option<Bytes>, StoreError>> = join_all(reads).await;
             if self.stores.is_empty() || answers.iter().any(Result::is_ok) {
-                return answers.into_iter().flatten().flatten().collect();
+                return Some(answers.into_iter().flatten().flatten().collect());
             }
-            tracing::warn!(%file, "no store answers");
+            if self.clock.mono().since(started) >= self.wait_max {
+                tracing::warn!(%file, "no store answers: a room goes on without what it holds");
+                return None;
+            }
             self.clock.sleep(PAUSE).await;
         }
     }
@@ -291,12 +318,11 @@ fn segment(room: &RoomId, gen_no: Gen, slot: SlotNo) -> File {
     File::Segment { room: room.clone(), gen_no, tier: Tier::Full, slot, ext: Ext::Bin }
 }
 
-fn told(segment: &Segment) -> Vec<Told> {
+fn told(segment: &Segment) -> impl Iterator<Item = Told> {
     let header = &segment.header;
-    let items = segment.items.iter().map(|it| Told {
+    segment.items.iter().map(|it| Told {
         id: it.item.id,
         lane: it.item.lane,
         fate: Fate::Sealed { gen_no: header.gen_no, seq: it.seq, slot: header.slot },
-    });
-    items.collect()
+    })
 }

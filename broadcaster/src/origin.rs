@@ -1,21 +1,25 @@
 //! The HTTP server of segments and heads: the exact headers that caches need.
 //!
-//! Paths are `/dm/1/{room}/head.json` and `/dm/1/{room}/{gen}/{tier}/{slot}.bin|json`, spelled in
-//! one way only. Everything else is refused, query strings too: they would make many cache keys of
+//! Paths are `/dm/1/{room}/head.json` and `/dm/1/{room}/{gen}/{tier}/{slot}.bin|json`, and for the
+//! stream of a room's flushes `/dm/1/{room}/live.flv`, spelled in one way only. Everything else is refused, query strings too: they would make many cache keys of
 //! one file. Every answer has an explicit lifetime.
 
 mod answer;
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, Uri};
 use axum::response::Response;
 use broadcaster_core::shelf;
+use broadcaster_core::video::fragment;
 use bytes::Bytes;
+use futures_util::StreamExt;
 use kit::clock::Clock;
 use parking_lot::Mutex;
 use proto::head::Head;
@@ -27,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{Config, millis};
 use crate::counts::Counts;
 use crate::display::{Display, Shown};
+use crate::live::Live;
 use crate::origin::answer::Answer;
 use crate::press::shelf_of;
 use crate::store::{File, SegmentStore};
@@ -42,6 +47,9 @@ pub(crate) struct Origin {
     clock: Clock,
     counts: Counts,
     display: Arc<Display>,
+    live: Arc<Live>,
+    /// What comes before the fragments of any room.
+    init: Bytes,
     stores: Vec<Arc<dyn SegmentStore>>,
     store_max: Duration,
     hold_extra: Duration,
@@ -61,8 +69,10 @@ async fn serve(
     uri: Uri,
     headers: HeaderMap,
 ) -> Response {
-    let answer = origin.find(&method, &uri).await;
-    let response = answer.respond(&headers);
+    let response = match streamed_room(&uri) {
+        Some(room) => origin.stream(&method, &room),
+        None => origin.find(&method, &uri).await.respond(&headers),
+    };
     origin.counts.answer(response.status().as_u16());
     response
 }
@@ -74,6 +84,7 @@ impl Origin {
         clock: Clock,
         counts: Counts,
         display: Arc<Display>,
+        live: Arc<Live>,
         stores: Vec<Arc<dyn SegmentStore>>,
         closing: CancellationToken,
     ) -> Self {
@@ -81,6 +92,8 @@ impl Origin {
             clock,
             counts,
             display,
+            live,
+            init: fragment::init(),
             stores,
             store_max: millis(config.store_ms_max),
             hold_extra: millis(config.hold_extra_ms),
@@ -100,6 +113,8 @@ impl Origin {
         let path = uri.path().strip_prefix('/').and_then(File::parse);
         match path {
             Some(File::Head(room)) => self.find_head(&room).await,
+            Some(File::Playlist(room)) => self.find_playlist(&room).await,
+            Some(File::Init(_)) => Answer::Init(self.init.clone()),
             Some(File::Segment { room, gen_no, tier, slot, ext }) => {
                 let file = File::Segment { room: room.clone(), gen_no, tier, slot, ext };
                 self.find_segment(&room, gen_no, slot, file).await
@@ -108,9 +123,31 @@ impl Origin {
         }
     }
 
+    /// The stream of a room that this process drives.
+    fn stream(&self, method: &Method, room: &RoomId) -> Response {
+        if method != Method::GET {
+            return Answer::Method.respond(&HeaderMap::new());
+        }
+        if self.display.find(room).is_none() {
+            return Answer::NotYet.respond(&HeaderMap::new());
+        }
+        match self.live.watch(room, self.closing.clone()) {
+            Some(bytes) => answer::stream(Body::from_stream(bytes.map(Ok::<_, Infallible>))),
+            None => Answer::Full.respond(&HeaderMap::new()),
+        }
+    }
+
     async fn find_head(&self, room: &RoomId) -> Answer {
         let shown = self.shown(room).await;
         shown.and_then(|it| it.head.clone()).map_or(Answer::NotYet, Answer::Head)
+    }
+
+    async fn find_playlist(&self, room: &RoomId) -> Answer {
+        let found = match self.display.find(room) {
+            Some(shown) => shown.borrow().playlist.clone(),
+            None => self.read(File::Playlist(room.clone())).await,
+        };
+        found.map_or(Answer::NotYet, Answer::Playlist)
     }
 
     async fn find_segment(&self, room: &RoomId, gen_no: Gen, slot: SlotNo, file: File) -> Answer {
@@ -178,7 +215,7 @@ impl Origin {
         let bytes = self.read(File::Head(room.clone())).await;
         let head = bytes.as_deref().and_then(|it| serde_json::from_slice::<Head>(it).ok());
         let shelf = head.as_ref().map(shelf_of).unwrap_or_default();
-        let shown = Arc::new(Shown { version: 0, shelf, head: bytes });
+        let shown = Arc::new(Shown { head: bytes, shelf, ..Shown::default() });
         self.remember(room.clone(), now, &shown);
         shown.head.is_some().then_some(shown)
     }
@@ -212,6 +249,12 @@ impl Origin {
         }
         None
     }
+}
+
+/// The room whose stream is asked for.
+fn streamed_room(uri: &Uri) -> Option<RoomId> {
+    let room = uri.path().strip_prefix("/dm/1/")?.strip_suffix("/live.flv")?;
+    if uri.query().is_some() { None } else { RoomId::parse(room).ok() }
 }
 
 /// Whether the client has these very bytes.

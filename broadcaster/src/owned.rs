@@ -143,7 +143,7 @@ impl Owned {
         let Some(driven) = self.rooms.get_mut(room) else {
             return;
         };
-        let head = start.head.clone();
+        let head = start.head.clone().map(Box::new);
         let mut entries = driven.start(start, Settings::new(fact, house), now);
         if !fact.open {
             driven.handle(Input::Close, now);

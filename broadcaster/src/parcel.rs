@@ -6,7 +6,7 @@ use bytes::Bytes;
 use proto::control::Fact;
 use proto::envelope::{RoomBatch, RoomEntry, RoomEvent};
 use proto::id::ItemId;
-use proto::item::Placed;
+use proto::item::{Body, Placed};
 use proto::limits::ENVELOPE_ENTRIES_MAX;
 
 use crate::press::Job;
@@ -38,6 +38,14 @@ pub(crate) struct Letter {
     pub(crate) downlink: Option<Bytes>,
 }
 
+impl Letter {
+    /// Whether a gift is shown by it: where tests have the process die.
+    pub(crate) fn shows_gift(&self) -> bool {
+        let batch = RoomBatch::decode(&self.sealed);
+        batch.is_ok_and(|it| it.entries.iter().any(|it| shows_gift(&it.event)))
+    }
+}
+
 impl Parcel {
     /// Packs events into records.
     pub(crate) fn pack(&mut self, entries: Vec<RoomEntry>) {
@@ -63,6 +71,18 @@ impl Parcel {
     pub(crate) fn is_empty(&self) -> bool {
         let Self { records, jobs, facts, done } = self;
         records.is_empty() && jobs.is_empty() && facts.is_empty() && done.is_empty()
+    }
+}
+
+fn shows_gift(event: &RoomEvent) -> bool {
+    match event {
+        RoomEvent::Flush { items, .. } => {
+            items.iter().any(|it| matches!(it.item.body, Body::Gift { .. }))
+        }
+        RoomEvent::Opened { .. }
+        | RoomEvent::Seal { .. }
+        | RoomEvent::Fates { .. }
+        | RoomEvent::Heat { .. } => false,
     }
 }
 

@@ -4,6 +4,8 @@
 //! the origin, and told to the driver, as soon as one store has it; when no store takes it in time,
 //! it is shown from memory.
 
+mod erasing;
+mod wellness;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -11,6 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use broadcaster_core::room::Sealed;
+use broadcaster_core::video::fragment;
+use broadcaster_core::video::reel::Reel;
 use broadcaster_core::{Packed, Shelf, head};
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -19,8 +23,8 @@ use futures_util::stream::FuturesUnordered;
 use kit::clock::Clock;
 use kit::health::Part;
 use kit::task::Tasks;
-use proto::head::{Base, GenInfo, Head};
-use proto::id::{Gen, RoomId, SlotNo, Term};
+use proto::head::{Base, GenInfo, Head, Tier};
+use proto::id::{Gen, ItemId, RoomId, SlotNo, Term};
 use proto::segment::{Header, Segment};
 use tokio::sync::mpsc;
 
@@ -28,7 +32,10 @@ use crate::bases::{Bases, Storing};
 use crate::config::{Config, millis};
 use crate::counts::Counts;
 use crate::display::{Display, Shown};
+use crate::press::erasing::Erased;
+use crate::press::wellness::Wellness;
 use crate::press::writer::{Work, Writers};
+use crate::purge;
 use crate::store::{Ext, File, SegmentStore, Stamp};
 
 /// Jobs that wait for the press; the driver stops flushing while more are to come.
@@ -42,11 +49,13 @@ const SWEEP: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) enum Job {
     /// The room is this process's from now on; `head` is what was shown last.
-    Adopt { room: RoomId, term: Term, head: Option<Head> },
+    Adopt { room: RoomId, term: Term, head: Option<Box<Head>> },
     /// A gen was opened: the one before it ends.
     Opened { room: RoomId, info: GenInfo },
     /// A slot is to be written.
     Seal { ticket: Ticket, sealed: Box<Sealed> },
+    /// An item is to be in no file any more; where it stands, if that is known.
+    Erase { room: RoomId, id: ItemId, place: Option<(Gen, SlotNo)> },
     /// The room is another's, or is over.
     Release { room: RoomId },
     /// Segments are served from these bases now.
@@ -71,6 +80,8 @@ pub(crate) struct Tools {
     pub(crate) display: Arc<Display>,
     pub(crate) stores: Vec<Arc<dyn SegmentStore>>,
     pub(crate) storing: Arc<Storing>,
+    /// The same of single stores, by number, where a base of its own serves one.
+    pub(crate) mirrors: Vec<Option<Arc<Storing>>>,
 }
 
 #[derive(Debug)]
@@ -84,6 +95,7 @@ struct Press {
     store_wait_max: Duration,
     bases: Bases,
     storing: Arc<Storing>,
+    writes_hls: bool,
 }
 
 /// What the press knows of a room.
@@ -93,6 +105,20 @@ struct Printed {
     version: u64,
     shelf: Shelf,
     head: Option<Head>,
+    /// The playlist, where one is written.
+    reel: Option<Reel>,
+    erased: Erased,
+}
+
+impl Printed {
+    fn shown(&self) -> Shown {
+        Shown {
+            version: self.version,
+            shelf: self.shelf.clone(),
+            head: self.head.as_ref().map(head_bytes),
+            playlist: self.reel.as_ref().map(|it| it.playlist().into()),
+        }
+    }
 }
 
 /// Starts the press. It ends when `jobs` is closed and everything was written or given up.
@@ -103,10 +129,14 @@ pub(crate) fn start(
     stored: mpsc::Sender<Ticket>,
     tasks: &mut Tasks,
 ) {
-    let Tools { clock, counts, health, display, stores, storing } = tools;
+    let Tools { clock, counts, health, display, stores, storing, mirrors } = tools;
+    let purges = purge::start(&config.purge, &clock, &counts, tasks);
     let retention = Duration::from_secs(config.retention_s.into());
+    let wellness = Wellness::new(health, clock.clone(), counts.clone(), stores.len());
+    let mirrors = mirrors.into_iter().chain(std::iter::repeat(None));
+    let stores = stores.into_iter().zip(mirrors);
     let press = Press {
-        writers: Writers::start(config, &clock, &counts, health, stores, tasks),
+        writers: Writers::start(config, wellness, stores, purges.as_ref(), tasks),
         clock,
         counts,
         display,
@@ -115,6 +145,7 @@ pub(crate) fn start(
         store_wait_max: millis(config.store_wait_ms_max),
         bases: Bases::default(),
         storing,
+        writes_hls: config.hls,
     };
     tasks.spawn("press", press.run(jobs, stored));
 }
@@ -151,11 +182,15 @@ impl Press {
     fn take(&mut self, job: Job) -> Option<BoxFuture<'static, Option<Ticket>>> {
         match job {
             Job::Adopt { room, term, head } => {
-                self.adopt(room, term, head);
+                self.adopt(room, term, head.map(|it| *it));
                 None
             }
             Job::Opened { room, info } => self.open(&room, info),
             Job::Seal { ticket, sealed } => self.seal(ticket, *sealed),
+            Job::Erase { room, id, place } => {
+                self.erase(&room, id, place);
+                None
+            }
             Job::Release { room } => {
                 self.rooms.remove(&room);
                 self.display.release(&room);
@@ -170,10 +205,12 @@ impl Press {
 
     fn adopt(&mut self, room: RoomId, term: Term, head: Option<Head>) {
         let shelf = head.as_ref().map(shelf_of).unwrap_or_default();
-        let shown = Shown { version: 0, shelf: shelf.clone(), head: head.as_ref().map(head_bytes) };
+        let reel = self.writes_hls.then(|| head.as_ref().map(reel_of).unwrap_or_default());
+        let erased = Erased::default();
+        let printed = Printed { term, version: 0, shelf, head, reel, erased };
         self.display.release(&room);
-        self.display.show(&room, shown);
-        self.rooms.insert(room, Printed { term, version: 0, shelf, head });
+        self.display.show(&room, printed.shown());
+        self.rooms.insert(room, printed);
     }
 
     fn open(&mut self, room: &RoomId, info: GenInfo) -> Option<BoxFuture<'static, Option<Ticket>>> {
@@ -182,7 +219,12 @@ impl Press {
         if let Some(head) = printed.head.as_mut().filter(|it| it.gen_no < info.gen_no) {
             head::end(head, Some(info));
         }
-        Some(self.publish(room, Vec::new(), Vec::new(), None))
+        // It lies there already, unless no store took it when it was opened.
+        let mut files = vec![(File::Gen(room.clone(), info.gen_no), gen_bytes(&info))];
+        if printed.reel.is_some() {
+            files.push((File::Init(room.clone()), fragment::init()));
+        }
+        Some(self.publish(room, files, Vec::new(), None))
     }
 
     fn seal(
@@ -191,11 +233,12 @@ impl Press {
         mut sealed: Sealed,
     ) -> Option<BoxFuture<'static, Option<Ticket>>> {
         let bases = self.bases.recent(self.clock.mono());
-        for segment in [&mut sealed.full, &mut sealed.lite] {
-            segment.header.bases = bases.to_vec();
-        }
         let room = ticket.room.clone();
         let printed = self.rooms.get_mut(&room)?;
+        for segment in [&mut sealed.full, &mut sealed.lite] {
+            segment.header.bases = bases.to_vec();
+            printed.erased.leave(segment);
+        }
         let header = &sealed.full.header;
         printed.shelf.put(gen_info(header), header.slot, header.end);
         let expired = printed.shelf.expire(self.retention_ms, header.now_ms, EXPIRED_MAX);
@@ -203,8 +246,13 @@ impl Press {
         let mut head = head::build(header, oldest, sealed.recalled);
         head.bases = self.bases.all().to_vec();
         head.past = printed.shelf.past();
+        if let Some(reel) = &mut printed.reel {
+            reel.put(&gen_info(header), header.slot);
+            head.hls = reel.place();
+        }
         printed.head = Some(head);
 
+        let print = |it| print(it, self.writes_hls);
         let files: Vec<_> = [&sealed.full, &sealed.lite].into_iter().flat_map(print).collect();
         for (file, bytes) in &files {
             self.display.keep(file.clone(), bytes.clone());
@@ -225,9 +273,7 @@ impl Press {
                 continue;
             }
             printed.version += 1;
-            let head = printed.head.as_ref().map(head_bytes);
-            let shelf = printed.shelf.clone();
-            self.display.show(room, Shown { version: printed.version, shelf, head });
+            self.display.show(room, printed.shown());
             self.writers.send(room, &Work::remove(files_of(room, &expired)));
         }
     }
@@ -244,21 +290,26 @@ impl Press {
             return std::future::ready(ticket).boxed();
         };
         printed.version += 1;
-        let head = printed.head.as_ref().map(head_bytes);
-        let version = printed.version;
-        let shown = Shown { version, shelf: printed.shelf.clone(), head: head.clone() };
+        let shown = printed.shown();
         let stamp = printed.head.as_ref().map(|it| Stamp {
             gen_no: it.next.map_or(it.gen_no, |next| it.gen_no.max(next.gen_no)),
             term: printed.term,
-            version,
+            version: printed.version,
         });
-        let head = head.zip(stamp).map(|(bytes, stamp)| (File::Head(room.clone()), bytes, stamp));
-        let (work, mut first) = Work::new(files, head, removes, self.writers.stores());
+        let named = [
+            (File::Head(room.clone()), shown.head.clone()),
+            (File::Playlist(room.clone()), shown.playlist.clone()),
+        ];
+        let heads = named.into_iter().filter_map(|(file, bytes)| Some((file, bytes?, stamp?)));
+        let (work, mut first) = Work::new(files, heads.collect(), removes, self.writers.stores());
         self.writers.send(room, &work);
         drop(work);
 
         let display = Arc::clone(&self.display);
-        let (room, wait_max) = (room.clone(), self.store_wait_max);
+        // Where none works, the next slots need not wait for what the first one showed.
+        let is_hopeful = self.writers.are_well();
+        let wait_max = if is_hopeful { self.store_wait_max } else { Duration::ZERO };
+        let room = room.clone();
         let (clock, storing) = (self.clock.clone(), Arc::clone(&self.storing));
         let sealed = clock.mono();
         async move {
@@ -268,7 +319,7 @@ impl Press {
                 Ok(None) => {}
                 Err(_) => {
                     storing.unstored();
-                    tracing::warn!(%room, "no store took a slot in time");
+                    tracing::debug!(%room, "no store took a slot in time");
                 }
             }
             display.show(&room, shown);
@@ -278,16 +329,22 @@ impl Press {
     }
 }
 
-fn print(segment: &Segment) -> [(File, Bytes); 2] {
+/// The files of a segment; the form that is looked at when one is rewritten stands last.
+fn print(segment: &Segment, writes_hls: bool) -> Vec<(File, Bytes)> {
     let Packed { bin, json } = Packed::of(segment);
-    let Header { room, gen_no, slot, tier, .. } = &segment.header;
+    let Header { room, gen_no, slot, tier, interval_ms, .. } = &segment.header;
     let file =
         |ext| File::Segment { room: room.clone(), gen_no: *gen_no, tier: *tier, slot: *slot, ext };
-    [(file(Ext::Bin), bin), (file(Ext::Json), json)]
+    let mut files = Vec::new();
+    if writes_hls && *tier == Tier::Full {
+        files.push((file(Ext::M4s), fragment::fragment(*slot, *interval_ms, &json)));
+    }
+    files.push((file(Ext::Json), json));
+    files.push((file(Ext::Bin), bin));
+    files
 }
 
 fn files_of(room: &RoomId, slots: &[(Gen, SlotNo)]) -> Vec<File> {
-    use proto::head::Tier;
     let mut files = Vec::new();
     for &(gen_no, slot) in slots {
         for tier in [Tier::Full, Tier::Lite] {
@@ -310,15 +367,25 @@ const fn gen_info(header: &Header) -> GenInfo {
 
 /// The slots that a head names.
 pub(crate) fn shelf_of(head: &Head) -> Shelf {
-    let info = GenInfo {
-        gen_no: head.gen_no,
-        epoch_ms: head.epoch_ms,
-        interval_ms: head.interval_ms,
-        layout: 1,
-    };
-    Shelf::found(info, head.oldest, head.slot, head.end).behind(&head.past)
+    Shelf::found(info_of(head), head.oldest, head.slot, head.end).behind(&head.past)
+}
+
+/// The playlist that a head describes; empty if it names no place.
+fn reel_of(head: &Head) -> Reel {
+    let found = |place| Reel::found(&info_of(head), head.oldest, head.slot, place);
+    head.hls.map(found).unwrap_or_default()
+}
+
+const fn info_of(head: &Head) -> GenInfo {
+    let Head { gen_no, epoch_ms, interval_ms, .. } = *head;
+    GenInfo { gen_no, epoch_ms, interval_ms, layout: 1 }
 }
 
 fn head_bytes(head: &Head) -> Bytes {
     serde_json::to_vec(head).expect("a head has string keys only").into()
+}
+
+/// What lies in a gen's own file.
+pub(crate) fn gen_bytes(info: &GenInfo) -> Bytes {
+    serde_json::to_vec(info).expect("a gen has string keys only").into()
 }

@@ -24,6 +24,7 @@ use crate::config::{Config, millis};
 use crate::counts::Counts;
 use crate::display::Display;
 use crate::downlink::Downlink;
+use crate::live::Live;
 use crate::opener::Opener;
 use crate::origin::Origin;
 use crate::store::SegmentStore;
@@ -100,7 +101,9 @@ impl Service {
         let Parts { clock, meter, health, seed: _, global_bus, unit_buses, stores } = parts;
         let counts = Counts::new(&meter);
         let display = Arc::new(Display::new(config.recent_bytes_max));
+        let live = Arc::new(Live::new(config.live_max, counts.clone()));
         let storing = Arc::new(Storing::default());
+        let mirrors = mirrors(&config);
         let mut workers = Tasks::default();
         let (jobs, jobs_queue) = mpsc::channel(press::JOBS_MAX);
         let (stored_sender, stored) = mpsc::channel(press::JOBS_MAX);
@@ -111,6 +114,7 @@ impl Service {
             display: Arc::clone(&display),
             stores: stores.clone(),
             storing: Arc::clone(&storing),
+            mirrors: mirrors.iter().map(|it| it.as_ref().map(|it| Arc::clone(&it.1))).collect(),
         };
         press::start(&config, tools, jobs_queue, stored_sender, &mut workers);
         let queues_max = config.queues_max;
@@ -118,12 +122,12 @@ impl Service {
 
         // The origin ends after the driver: until then pollers get the slots being sealed.
         let closing = CancellationToken::new();
-        let (origin_clock, origin_counts) = (clock.clone(), counts.clone());
         let origin = Origin::new(
             &config,
-            origin_clock,
-            origin_counts,
+            clock.clone(),
+            counts.clone(),
             display,
+            Arc::clone(&live),
             stores.clone(),
             closing.clone(),
         );
@@ -131,17 +135,12 @@ impl Service {
         let server = Server::new(config.http.clone(), &meter, "origin");
         let mut serving = Tasks::default();
         serving.spawn("origin", server.serve(listener, Plain, router, closing.clone()));
-        let announcer = Announcer {
-            node: config.node,
-            base,
-            storing,
-            bus: Arc::clone(&global_bus),
-            clock: clock.clone(),
-            counts: counts.clone(),
-        };
+        let places = std::iter::once((base, storing)).chain(mirrors.into_iter().flatten());
+        let opener = opener(&config, Arc::clone(&global_bus), stores, (&clock, &counts));
+        let announcer =
+            Announcer { places: places.collect(), ..Announcer::of(&opener, config.node) };
         serving.spawn("announce", announcer.run(closing.clone()));
 
-        let opener = opener(&config, Arc::clone(&global_bus), stores, (&clock, &counts));
         let tools = driver::Tools {
             node: config.node,
             house: config.house(),
@@ -151,6 +150,7 @@ impl Service {
             bus: global_bus,
             opener,
             downlink,
+            live,
             jobs,
             stored,
             gauge_max: millis(config.gauge_ms_max),
@@ -169,6 +169,16 @@ impl Service {
     }
 }
 
+/// By the number of its store, each mirror's base and how it takes slots; the first store has none,
+/// since this process's own base serves it.
+fn mirrors(config: &Config) -> Vec<Option<(Base, Arc<Storing>)>> {
+    let mirrors = config.mirrors.iter().map(|it| {
+        let base = Base { base: it.base.clone(), weight: WEIGHT };
+        (!it.base.is_empty()).then(|| (base, Arc::default()))
+    });
+    std::iter::once(None).chain(mirrors).collect()
+}
+
 /// Who finds out how rooms go on.
 fn opener(
     config: &Config,
@@ -182,6 +192,7 @@ fn opener(
         clock: clock.clone(),
         counts: counts.clone(),
         call_max: millis(config.store_ms_max),
+        wait_max: millis(config.store_wait_ms_max),
         takeover: Duration::from_secs(config.takeover_s.into()),
     }
 }

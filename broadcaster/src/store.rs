@@ -51,14 +51,27 @@ pub enum Replaced {
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum StoreError {
     /// It would fill the disk.
-    #[error("only {free_bytes} bytes are free")]
+    #[error("only {free_bytes} bytes of its disk are free, and {free_bytes_min} must stay so")]
     Full {
         /// Bytes left.
         free_bytes: u64,
+        /// Bytes that must be left.
+        free_bytes_min: u64,
     },
     /// It cannot be reached, or failed; trying again may help.
     #[error("the store is away: {0}")]
     Away(String),
+}
+
+impl StoreError {
+    /// What an operator can do about it.
+    #[must_use]
+    pub const fn hint(&self) -> &'static str {
+        match self {
+            Self::Full { .. } => "make room on its disk, or lower broadcaster.free_bytes_min",
+            Self::Away(_) => "see whether it can be reached and written to",
+        }
+    }
 }
 
 /// Where segments lie. Every call may be repeated.

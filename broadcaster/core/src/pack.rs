@@ -35,8 +35,8 @@ impl Packed {
 
 /// Puts a slot's flushes together; `repeats` are what earlier slots must show again.
 #[must_use]
-pub fn pack(header: Header, flushes: &[Vec<Placed>], repeats: Vec<Repeat>) -> Segment {
-    let items = flushes.iter().flatten().cloned().collect();
+pub fn pack(header: Header, flushes: Vec<Vec<Placed>>, repeats: Vec<Repeat>) -> Segment {
+    let items = flushes.into_iter().flatten().collect();
     Segment { header, items, repeats }
 }
 

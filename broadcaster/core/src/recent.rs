@@ -1,8 +1,9 @@
 //! Which items were here before: the bus delivers at least once, a viewer sees each item once.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+use foldhash::fast::FixedState;
 use proto::id::ItemId;
 use proto::item::Lane;
 use proto::time::Mono;
@@ -30,7 +31,7 @@ pub enum Known {
 /// Recent ids and what became of them.
 #[derive(Debug, Default)]
 pub struct Recent {
-    ids: BTreeMap<ItemId, Known>,
+    ids: HashMap<ItemId, Known, FixedState>,
     protected: VecDeque<(ItemId, Mono)>,
     comments: VecDeque<(ItemId, Mono)>,
 }

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use proto::head::GenInfo;
 use proto::heat::Heat;
-use proto::id::{Gen, ItemId, SlotNo};
+use proto::id::{Gen, SlotNo};
 use proto::item::{Item, Placed};
 use proto::limits::{ENVELOPE_ENTRIES_MAX, FLUSH_ITEMS_MAX, SEGMENT_ITEMS_MAX};
 use proto::time::{Mono, Wall};

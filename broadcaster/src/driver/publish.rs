@@ -5,7 +5,6 @@ use proto::control::Fact;
 
 use super::{BUS_MAX, Driver, GROUP, PAUSE};
 use crate::owned::Owned;
-use crate::parcel::Letter;
 
 /// Facts sent to `control` in one turn.
 const FACTS_MAX: usize = 64;
@@ -119,9 +118,15 @@ impl Driver {
         let Some(owned) = self.partitions.get_mut(&partition) else {
             return;
         };
-        if let Some(Letter { downlink: Some(value), .. }) = owned.parcel.records.pop_front() {
-            self.tools.downlink.send(partition, &value);
+        let Some(letter) = owned.parcel.records.pop_front() else {
+            return;
+        };
+        kit::dying::pass("sealed", || letter.shows_gift());
+        if let Some(value) = &letter.downlink {
+            self.tools.downlink.send(partition, value);
+            self.tools.live.tell(value);
         }
+        kit::dying::pass("downlink", || letter.shows_gift());
     }
 
     /// Passes on what follows from parcels that are published.

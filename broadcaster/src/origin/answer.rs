@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::http::header::{
     ACCEPT_RANGES, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ALLOW,
-    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG,
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, RETRY_AFTER,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
@@ -18,10 +18,14 @@ const TIMING_ALLOW_ORIGIN: HeaderName = HeaderName::from_static("timing-allow-or
 const SEALED: &str = "public, max-age=30, s-maxage=600, immutable";
 /// A head is stale after a second, and better than nothing for a minute.
 const HEAD: &str = "public, max-age=1, s-maxage=1, stale-while-revalidate=4, stale-if-error=60";
+/// As RFC 8216, section 4 names it.
+const PLAYLIST_TYPE: &str = "application/vnd.apple.mpegurl";
 /// Not there yet: ask again in a second. Without a lifetime, caches keep a 404 for minutes.
 const NOT_YET: &str = "public, max-age=1, s-maxage=1";
 /// The gen ended: the head says what follows.
 const ENDED: &str = "public, max-age=1";
+/// A stream is everyone's own.
+const STREAM: &str = "no-store";
 /// Gone, or never to be.
 const GONE: &str = "public, max-age=60";
 
@@ -30,6 +34,10 @@ const GONE: &str = "public, max-age=60";
 pub(super) enum Answer {
     /// A room's head.
     Head(Bytes),
+    /// A room's HLS playlist.
+    Playlist(Bytes),
+    /// What comes before HLS fragments.
+    Init(Bytes),
     /// A sealed slot.
     Segment(File, Bytes),
     /// Not there, perhaps soon.
@@ -42,6 +50,8 @@ pub(super) enum Answer {
     Grammar,
     /// Only GET and HEAD are served.
     Method,
+    /// There are as many viewers of streams as may be.
+    Full,
 }
 
 impl Answer {
@@ -49,12 +59,16 @@ impl Answer {
     pub(super) fn respond(self, request: &HeaderMap) -> Response {
         match self {
             Self::Head(bytes) => respond_file(request, bytes, HEAD, "application/json", None),
-            Self::Segment(file, bytes) => {
-                let kind = match file {
-                    File::Segment { ext: Ext::Bin, .. } => "application/octet-stream",
-                    File::Segment { .. } | File::Head(_) | File::Gen(..) => "application/json",
-                };
-                respond_file(request, bytes, SEALED, kind, Some("gzip"))
+            Self::Playlist(bytes) => respond_file(request, bytes, HEAD, PLAYLIST_TYPE, None),
+            Self::Init(bytes) => respond_file(request, bytes, SEALED, "video/mp4", None),
+            Self::Segment(File::Segment { ext: Ext::M4s, .. }, bytes) => {
+                respond_file(request, bytes, SEALED, "video/mp4", None)
+            }
+            Self::Segment(File::Segment { ext: Ext::Bin, .. }, bytes) => {
+                respond_file(request, bytes, SEALED, "application/octet-stream", Some("gzip"))
+            }
+            Self::Segment(_, bytes) => {
+                respond_file(request, bytes, SEALED, "application/json", Some("gzip"))
             }
             Self::NotYet => refuse(StatusCode::NOT_FOUND, NOT_YET),
             Self::Expired => refuse(StatusCode::GONE, GONE),
@@ -65,8 +79,20 @@ impl Answer {
                 response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
                 response
             }
+            Self::Full => {
+                let mut response = refuse(StatusCode::SERVICE_UNAVAILABLE, STREAM);
+                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
+                response
+            }
         }
     }
+}
+
+/// A stream that no cache may keep.
+pub(super) fn stream(body: Body) -> Response {
+    let mut response = respond(StatusCode::OK, STREAM, body);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("video/x-flv"));
+    response
 }
 
 fn respond_file(

@@ -241,6 +241,9 @@ impl Driven {
                 counts.item(lane, Became::Deferred);
                 said.done.push(id);
             }
+            Output::Erase { of, place } => {
+                said.jobs.push(Job::Erase { room: name.clone(), id: of, place });
+            }
             Output::Seal(sealed) => self.seal(*sealed, name, term, said),
             Output::Heat { heat, gen_no, slot, online } => {
                 said.events.push(RoomEvent::Heat { heat, gen_no, slot, online });

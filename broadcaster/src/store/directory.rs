@@ -34,8 +34,8 @@ struct Place {
 }
 
 impl Directory {
-    /// Opens the directory, and creates it if it is not there. When fewer than `free_bytes_min`
-    /// bytes are free on its disk, nothing more is created.
+    /// Opens the directory, and creates it if it is not there. While fewer than `free_bytes_min`
+    /// bytes are free on its disk, nothing more is written.
     ///
     /// # Errors
     /// When it cannot be created.
@@ -43,6 +43,14 @@ impl Directory {
         fs::create_dir_all(root.join(UNFINISHED))?;
         let root = root.to_path_buf();
         Ok(Self { place: Arc::new(Place { root, free_bytes_min, unfinished: AtomicU64::new(0) }) })
+    }
+
+    /// Whether there is room for more. Blocks for a system call.
+    ///
+    /// # Errors
+    /// When the disk is too full, or cannot be asked.
+    pub fn check_space(&self) -> Result<(), StoreError> {
+        self.place.check_space()
     }
 
     /// Runs `work` where blocking is allowed.
@@ -177,8 +185,9 @@ impl Place {
     fn check_space(&self) -> Result<(), StoreError> {
         let disk = rustix::fs::statvfs(&self.root).map_err(|error| away(error.into()))?;
         let free_bytes = disk.f_bavail.saturating_mul(disk.f_frsize);
-        if free_bytes < self.free_bytes_min {
-            return Err(StoreError::Full { free_bytes });
+        let free_bytes_min = self.free_bytes_min;
+        if free_bytes < free_bytes_min {
+            return Err(StoreError::Full { free_bytes, free_bytes_min });
         }
         Ok(())
     }
@@ -263,6 +272,7 @@ mod tests {
         let created = store.create(vec![(file.clone(), Bytes::from_static(b"x"))]).await;
         let replaced = store.replace(file.clone(), Bytes::new(), Stamp::default()).await;
 
+        assert!(matches!(store.check_space(), Err(StoreError::Full { .. })));
         assert!(matches!(created[..], [Err(StoreError::Full { .. })]));
         assert!(matches!(replaced, Err(StoreError::Full { .. })));
         assert_eq!(store.get(file).await, Ok(None));

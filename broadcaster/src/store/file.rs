@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use proto::head::{Tier, gen_path, head_path, segment_path};
+use proto::head::{Tier, gen_path, head_path, init_path, playlist_path, segment_path};
 use proto::id::{Gen, RoomId, SlotNo};
 
 /// A file of a store. Its text is the path below the store's root or base, without a first slash.
@@ -10,6 +10,10 @@ use proto::id::{Gen, RoomId, SlotNo};
 pub enum File {
     /// `dm/1/{room}/head.json`.
     Head(RoomId),
+    /// `dm/1/{room}/live.m3u8`.
+    Playlist(RoomId),
+    /// `dm/1/{room}/init.mp4`.
+    Init(RoomId),
     /// `dm/1/{room}/{gen}/gen.json`.
     Gen(RoomId, Gen),
     /// `dm/1/{room}/{gen}/{tier}/{slot}.{ext}`.
@@ -34,11 +38,13 @@ pub enum Ext {
     Bin,
     /// JSON.
     Json,
+    /// A fragment of MP4, of the full tier only.
+    M4s,
 }
 
 impl Ext {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Bin, Self::Json];
+    /// All.
+    pub const ALL: [Self; 3] = [Self::Bin, Self::Json, Self::M4s];
 
     /// The end of the file's name.
     #[must_use]
@@ -46,6 +52,7 @@ impl Ext {
         match self {
             Self::Bin => "bin",
             Self::Json => "json",
+            Self::M4s => "m4s",
         }
     }
 }
@@ -58,6 +65,8 @@ impl File {
         let room = RoomId::parse(parts.next()?).ok()?;
         let file = match (parts.next()?, parts.next(), parts.next()) {
             ("head.json", None, None) => Self::Head(room),
+            ("live.m3u8", None, None) => Self::Playlist(room),
+            ("init.mp4", None, None) => Self::Init(room),
             (gen_no, Some("gen.json"), None) => Self::Gen(room, Gen(gen_no.parse().ok()?)),
             (gen_no, Some(tier), Some(name)) => {
                 let (slot, ext) = name.split_once('.')?;
@@ -79,7 +88,11 @@ impl File {
     #[must_use]
     pub const fn room(&self) -> &RoomId {
         match self {
-            Self::Head(room) | Self::Gen(room, _) | Self::Segment { room, .. } => room,
+            Self::Head(room)
+            | Self::Playlist(room)
+            | Self::Init(room)
+            | Self::Gen(room, _)
+            | Self::Segment { room, .. } => room,
         }
     }
 }
@@ -88,6 +101,8 @@ impl fmt::Display for File {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&match self {
             Self::Head(room) => head_path(room),
+            Self::Playlist(room) => playlist_path(room),
+            Self::Init(room) => init_path(room),
             Self::Gen(room, gen_no) => gen_path(room, *gen_no),
             Self::Segment { room, gen_no, tier, slot, ext } => {
                 segment_path(room, *gen_no, *tier, *slot, ext.name())
@@ -105,7 +120,10 @@ mod tests {
         for path in [
             "dm/1/room-1/head.json",
             "dm/1/room-1/4294967295/gen.json",
+            "dm/1/room-1/live.m3u8",
+            "dm/1/room-1/init.mp4",
             "dm/1/r/0/full/0.bin",
+            "dm/1/r/0/full/0.m4s",
             "dm/1/r/1/lite/18446744073709551615.json",
         ] {
             assert_eq!(File::parse(path).unwrap().to_string(), path);

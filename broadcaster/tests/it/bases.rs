@@ -69,7 +69,7 @@ async fn first_that_names_bases(sealed: &mut Events, broadcaster: &Running) -> S
     unreachable!("the loop has no end of its own")
 }
 
-async fn next_store(gauges: &mut Tail) -> StoreGauge {
+pub(crate) async fn next_store(gauges: &mut Tail) -> StoreGauge {
     loop {
         let Tailed::Records(records) = gauges.next(1).await.unwrap() else { continue };
         let gauges = BaseGauges::decode(&records[0].value).unwrap();

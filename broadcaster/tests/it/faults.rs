@@ -1,7 +1,7 @@
 //! What fails does not take the rest with it.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use broadcaster::Config;
@@ -12,7 +12,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, pending, ready};
 use proto::id::UnitId;
 
-use crate::stage::{World, comment, config, settings};
+use crate::stage::{PATIENCE, World, comment, config, settings};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_unit_that_never_answers_delays_nobody() {
@@ -37,14 +37,14 @@ async fn slots_go_on_from_memory_while_the_store_refuses_and_are_stored_later() 
     let folder = tempfile::tempdir().unwrap();
     let mut world = World::new(folder.path());
     let inner = world.stores.remove(0);
-    let store = Arc::new(Moody { inner, refuses: AtomicBool::new(false) });
+    let store = Arc::new(Moody::new(inner, None));
     world.stores.push(Arc::clone(&store) as Arc<dyn SegmentStore>);
     world.set_room(settings(), true).await;
     let broadcaster = world.start(Config { store_wait_ms_max: 100, ..config(1) }).await;
     let mut sealed = world.sealed().await;
     sealed.seal_of(1, 0).await;
 
-    store.refuses.store(true, Ordering::Relaxed);
+    store.turn(Some(AWAY));
     world.admit(vec![comment(1)]).await;
     let (_, slot, _) = sealed.flush_of(1).await;
     sealed.seal_of(1, slot).await;
@@ -53,11 +53,77 @@ async fn slots_go_on_from_memory_while_the_store_refuses_and_are_stored_later() 
     let file = folder.path().join(format!("dm/1/room-1/1/full/{slot}.bin"));
     assert!(!file.exists());
 
-    store.refuses.store(false, Ordering::Relaxed);
-    while !file.exists() {
-        tokio::task::yield_now().await;
-    }
+    store.turn(None);
+    until(|| file.exists()).await;
     broadcaster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_room_opens_on_a_full_disk_and_is_stored_once_there_is_space() {
+    let folder = tempfile::tempdir().unwrap();
+    let (world, store) = moody(folder.path(), FULL);
+    world.set_room(settings(), true).await;
+    let broadcaster = world.start(config(1)).await;
+    world.admit(vec![comment(1)]).await;
+
+    let mut downlink = world.downlink().await;
+    let (gen_no, slot, _) = downlink.flush_of(1).await;
+    downlink.seal_of(gen_no, slot).await;
+    assert_eq!(broadcaster.segment(gen_no, slot).await.status, 200);
+    let failures = broadcaster.health.failures();
+    assert!(failures[0].1.contains("only 7 bytes of its disk are free"), "{failures:?}");
+    let metrics = broadcaster.meter.render();
+    assert!(metrics.contains("broadcaster_stores_refusing 1"), "{metrics}");
+
+    store.turn(None);
+    let files = folder.path().join(format!("dm/1/room-1/{gen_no}"));
+    until(|| files.join("gen.json").exists()).await;
+    until(|| files.join(format!("full/{slot}.bin")).exists()).await;
+    until(|| broadcaster.health.failures().is_empty()).await;
+    broadcaster.stop().await;
+
+    let world = World::new(folder.path());
+    world.set_room(settings(), true).await;
+    let broadcaster = world.start(config(1)).await;
+    world.admit(vec![comment(1), comment(2)]).await;
+    let mut downlink = world.downlink().await;
+    let (next, ..) = downlink.flush_of(2).await;
+    assert_eq!(next, gen_no + 1, "a bus that lost everything begins the next gen");
+    broadcaster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_room_opens_though_no_store_can_be_reached() {
+    let folder = tempfile::tempdir().unwrap();
+    let (world, _store) = moody(folder.path(), AWAY);
+    world.set_room(settings(), true).await;
+    let broadcaster = world.start(Config { store_wait_ms_max: 100, ..config(1) }).await;
+    world.admit(vec![comment(1)]).await;
+
+    let mut downlink = world.downlink().await;
+    let (gen_no, slot, _) = downlink.flush_of(1).await;
+    downlink.seal_of(gen_no, slot).await;
+
+    assert_eq!(broadcaster.segment(gen_no, slot).await.status, 200);
+    broadcaster.stop().await;
+}
+
+/// A world whose one store refuses from the start.
+fn moody(folder: &Path, refusal: StoreError) -> (World, Arc<Moody>) {
+    let mut world = World::new(folder);
+    let inner = world.stores.remove(0);
+    let store = Arc::new(Moody::new(inner, Some(refusal)));
+    world.stores.push(Arc::clone(&store) as Arc<dyn SegmentStore>);
+    (world, store)
+}
+
+pub(crate) async fn until(is_so: impl Fn() -> bool) {
+    let waiting = async {
+        while !is_so() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.expect("it happens in time");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -120,15 +186,25 @@ impl Bus for Silent {
 
 /// A store that can be made to refuse.
 #[derive(Debug)]
-struct Moody {
+pub(crate) struct Moody {
     inner: Arc<dyn SegmentStore>,
-    refuses: AtomicBool,
+    refusal: Mutex<Option<StoreError>>,
 }
 
+pub(crate) const AWAY: StoreError = StoreError::Away(String::new());
+const FULL: StoreError = StoreError::Full { free_bytes: 7, free_bytes_min: 8 };
+
 impl Moody {
+    pub(crate) fn new(inner: Arc<dyn SegmentStore>, refusal: Option<StoreError>) -> Self {
+        Self { inner, refusal: Mutex::new(refusal) }
+    }
+
+    pub(crate) fn turn(&self, refusal: Option<StoreError>) {
+        *self.refusal.lock().unwrap() = refusal;
+    }
+
     fn check(&self) -> Result<(), StoreError> {
-        let refusal = Err(StoreError::Away("moody".to_owned()));
-        if self.refuses.load(Ordering::Relaxed) { refusal } else { Ok(()) }
+        self.refusal.lock().unwrap().clone().map_or(Ok(()), Err)
     }
 }
 
@@ -154,8 +230,8 @@ impl SegmentStore for Moody {
 
     fn get(&self, file: File) -> BoxFuture<'_, Result<Option<Bytes>, StoreError>> {
         match self.check() {
-            Ok(()) => self.inner.get(file),
-            Err(error) => ready(Err(error)).boxed(),
+            Err(error @ StoreError::Away(_)) => ready(Err(error)).boxed(),
+            Ok(()) | Err(StoreError::Full { .. }) => self.inner.get(file),
         }
     }
 

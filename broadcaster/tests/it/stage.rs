@@ -227,6 +227,10 @@ pub(crate) fn gift(id: u64) -> Item {
     item(id, Lane::HighGift, Body::Gift { gift_no: 1, count: 1, text: String::new() })
 }
 
+pub(crate) fn notice(id: u64) -> Item {
+    item(id, Lane::Notice, Body::Notice { text: "notice".to_owned() })
+}
+
 fn item(id: u64, lane: Lane, body: Body) -> Item {
     Item {
         id: ItemId(id),

@@ -43,7 +43,7 @@ pub(crate) fn placed(seq: u64, lane: Lane) -> Placed {
 #[test]
 fn a_packed_segment_expands_to_itself() {
     let flushes = [vec![placed(1, Lane::Comment)], vec![placed(2, Lane::Notice)]];
-    let segment = pack(header(), &flushes, Vec::new());
+    let segment = pack(header(), flushes.into(), Vec::new());
 
     let packed = Packed::of(&segment);
 

@@ -33,8 +33,8 @@ impl Room {
         };
         let again = self.repeats.take(time);
         let comments_max = self.lite_comments();
-        let full = pack(header.clone(), &slot.flushes, again.clone());
-        let lite = lite(header, &slot.flushes, again, comments_max);
+        let lite = lite(header.clone(), &slot.flushes, again.clone(), comments_max);
+        let full = pack(header, slot.flushes, again);
         self.repeats.push(info.gen_no, &full.items, time);
         self.outputs.push_back(Output::Seal(Box::new(Sealed {
             crc: crc(full.items.iter().map(|it| &it.item)),

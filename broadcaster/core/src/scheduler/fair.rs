@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use foldhash::fast::FixedState;
 use proto::id::SenderRef;
 use proto::item::{Item, Role};
 use proto::verdict::Reason;
@@ -16,7 +17,7 @@ const LOOKED_AT_MAX: usize = 512;
 /// How many comments of each sender wait.
 #[derive(Debug, Default)]
 pub(super) struct Senders {
-    waiting: HashMap<SenderRef, usize>,
+    waiting: HashMap<SenderRef, usize, FixedState>,
 }
 
 impl Senders {

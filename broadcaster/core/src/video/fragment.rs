@@ -70,8 +70,7 @@ fn track() -> Trak {
         picture_parameter_sets: vec![frame::PPS.to_vec()],
         ext: None,
     };
-    let visual =
-        Visual { data_reference_index: 1, width: SIDE, height: SIDE, ..Visual::default() };
+    let visual = Visual { data_reference_index: 1, width: SIDE, height: SIDE, ..Visual::default() };
     let avc1 = Avc1 { visual, avcc, ..Avc1::default() };
     Trak {
         tkhd: Tkhd {
@@ -145,10 +144,7 @@ fn moof(number: u32, start_ms: u64, interval_ms: u32, size: Option<u32>) -> Moof
         traf: vec![Traf {
             tfhd: Tfhd { track_id: TRACK, default_base_is_moof: true, ..Tfhd::default() },
             tfdt: Some(Tfdt { base_media_decode_time: start_ms }),
-            trun: vec![Trun {
-                data_offset: Some(0),
-                samples: TrunSamples::Explicit(vec![frame]),
-            }],
+            trun: vec![Trun { data_offset: Some(0), samples: TrunSamples::Explicit(vec![frame]) }],
             ..Traf::default()
         }],
     }

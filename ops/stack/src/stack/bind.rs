@@ -1,8 +1,10 @@
 //! Each service with the parts that it is given here.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
+use anyhow::{Context, bail};
 use auth_core::app::App;
 use auth_core::node::NodeSecret;
 use broadcaster::store::{Directory, SegmentStore};
@@ -15,9 +17,6 @@ use super::Shared;
 use crate::apart::{Auth, AuthSwitch};
 use crate::config::Config;
 use crate::tls::Trust;
-
-/// The disk keeps at least this much free: segments stop before it is full.
-const FREE_BYTES_MIN: u64 = 256 * 1024 * 1024;
 
 pub(super) async fn auth(
     config: &Config,
@@ -100,8 +99,12 @@ pub(super) async fn broadcaster(
     parts: &Shared,
     seed: u64,
 ) -> anyhow::Result<broadcaster::Service> {
-    let store: Arc<dyn SegmentStore> =
-        Arc::new(Directory::open(&config.data.join("segments"), FREE_BYTES_MIN)?);
+    let own = config.data.join("segments");
+    let mirrors = config.broadcaster.mirrors.iter().map(|it| &it.directory);
+    let stores = std::iter::once(&own)
+        .chain(mirrors)
+        .map(|it| open(it, config.broadcaster.free_bytes_min))
+        .collect::<anyhow::Result<Vec<_>>>()?;
     let parts = broadcaster::Parts {
         clock: parts.clock.clone(),
         meter: parts.meter.clone(),
@@ -109,7 +112,17 @@ pub(super) async fn broadcaster(
         seed: derive(seed, "broadcaster"),
         global_bus: Arc::clone(&parts.bus),
         unit_buses: BTreeMap::from([(config.link.unit, Arc::clone(&parts.bus))]),
-        stores: vec![store],
+        stores,
     };
     broadcaster::Service::bind(config.broadcaster.clone(), parts).await
+}
+
+/// A folder for segments, with room for more.
+fn open(folder: &Path, free_bytes_min: u64) -> anyhow::Result<Arc<dyn SegmentStore>> {
+    let store = Directory::open(folder, free_bytes_min)
+        .with_context(|| format!("cannot open {}", folder.display()))?;
+    if let Err(error) = store.check_space() {
+        bail!("{} takes no segments: {error}; {}", folder.display(), error.hint());
+    }
+    Ok(Arc::new(store))
 }

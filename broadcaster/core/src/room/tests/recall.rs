@@ -72,10 +72,8 @@ fn an_erasure_is_a_tombstone_to_viewers_and_names_the_slot_to_the_shell() {
     let mut stage = Stage::new(&RoomSettings::default());
     stage.gift(1);
     stage.advance(1500);
-    let erasure = |id, of| Item {
-        body: Body::Erasure { of: ItemId(of) },
-        ..item(id, Lane::Notice, 0)
-    };
+    let erasure =
+        |id, of| Item { body: Body::Erasure { of: ItemId(of) }, ..item(id, Lane::Notice, 0) };
 
     stage.tell(Input::Item(erasure(3, 1)));
     stage.tell(Input::Item(erasure(4, 99)));
@@ -98,9 +96,8 @@ fn a_comment_that_waits_for_a_gen_is_late_and_not_over_the_budget() {
 
     room.tick(now(3000));
 
-    let told = std::iter::from_fn(|| room.poll()).find_map(|it| {
-        if let Output::Fates(told) = it { Some(told) } else { None }
-    });
+    let told = std::iter::from_fn(|| room.poll())
+        .find_map(|it| if let Output::Fates(told) = it { Some(told) } else { None });
     let fate = Fate::Shed { reason: Reason::Late };
     assert_eq!(told, Some(vec![Told { id: ItemId(1), lane: Lane::Comment, fate }]));
 }

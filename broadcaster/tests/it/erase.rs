@@ -1,0 +1,107 @@
+//! An item that the law wants gone leaves files, memory and caches.
+
+use std::io::Read;
+use std::path::Path;
+
+use broadcaster::Config;
+use flate2::read::GzDecoder;
+use proto::id::ItemId;
+use proto::item::{Body, Item, Lane};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use crate::faults::until;
+use crate::get::get;
+use crate::stage::{PATIENCE, World, comment, config, gift, notice, settings};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_erased_item_leaves_every_file_that_shows_or_repeats_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::new(folder.path());
+    world.set_room(settings(), true).await;
+    let cache = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let purge = vec![format!("http://{}", cache.local_addr().unwrap())];
+    let broadcaster = world.start(Config { purge, ..config(1) }).await;
+    let mut sealed = world.sealed().await;
+    world.admit(vec![comment(1), gift(2)]).await;
+    let (_, slot, _) = sealed.flush_of(2).await;
+    sealed.seal_of(1, slot + 1).await;
+    let files: Vec<_> = [slot, slot + 1].into_iter().flat_map(files_of).collect();
+    assert!(files.iter().all(|it| holds(folder.path(), it, 2)), "shown and repeated");
+
+    world.admit(vec![erasure(3, 2)]).await;
+    let (_, last, _) = sealed.flush_of(3).await;
+    sealed.seal_of(1, last).await;
+
+    until(|| files.iter().all(|it| !holds(folder.path(), it, 2))).await;
+    for file in &files {
+        let got = get(broadcaster.addr, &format!("/{file}")).await;
+        let stored = std::fs::read(folder.path().join(file)).unwrap();
+        assert_eq!((got.status, got.body), (200, stored), "{file}");
+    }
+    assert!(files_of(slot).iter().all(|it| holds(folder.path(), it, 1)), "the comment stays");
+    assert_eq!(broadcaster.head().await.recalled, [ItemId(2)]);
+    let mut told = Vec::new();
+    for _ in &files {
+        told.push(tokio::time::timeout(PATIENCE, purged(&cache)).await.unwrap());
+    }
+    told.sort();
+    let mut paths: Vec<String> = files.iter().map(|it| format!("/{it}")).collect();
+    paths.sort();
+    assert_eq!(told, paths);
+    broadcaster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_item_of_the_open_slot_is_in_no_file_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::new(folder.path());
+    world.set_room(settings(), true).await;
+    let broadcaster = world.start(config(1)).await;
+    let mut sealed = world.sealed().await;
+    sealed.seal_of(1, 0).await;
+    world.admit(vec![gift(2)]).await;
+    let (_, slot, _) = sealed.flush_of(2).await;
+
+    world.admit(vec![erasure(3, 2), notice(4)]).await;
+    let (_, last, _) = sealed.flush_of(4).await;
+    sealed.seal_of(1, last + 1).await;
+
+    let files = (slot..=last + 1).flat_map(files_of);
+    assert!(files.into_iter().all(|it| !holds(folder.path(), &it, 2)));
+    broadcaster.stop().await;
+}
+
+fn erasure(id: u64, of: u64) -> Item {
+    Item { lane: Lane::Notice, body: Body::Erasure { of: ItemId(of) }, ..gift(id) }
+}
+
+/// The four files of a slot.
+fn files_of(slot: u64) -> Vec<String> {
+    let file = |tier, ext| format!("dm/1/room-1/1/{tier}/{slot}.{ext}");
+    vec![file("full", "bin"), file("full", "json"), file("lite", "bin"), file("lite", "json")]
+}
+
+/// Whether an item stands in a file.
+fn holds(folder: &Path, file: &str, id: u64) -> bool {
+    let mut bytes = Vec::new();
+    let packed = std::fs::read(folder.join(file)).unwrap();
+    GzDecoder::new(&packed[..]).read_to_end(&mut bytes).unwrap();
+    if file.ends_with(".json") {
+        let page: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        return page.to_string().contains(&format!("\"id\":\"{id}\""));
+    }
+    let segment = proto::segment::Segment::decode(&bytes).unwrap();
+    let repeats = segment.repeats.iter().map(|it| &it.placed);
+    segment.items.iter().chain(repeats).any(|it| it.item.id == ItemId(id))
+}
+
+/// What a cache was told to forget.
+async fn purged(cache: &TcpListener) -> String {
+    let (mut stream, _) = cache.accept().await.unwrap();
+    let mut request = vec![0; 256];
+    let read = stream.read(&mut request).await.unwrap();
+    stream.write_all(b"HTTP/1.1 200 Purged\r\n\r\n").await.unwrap();
+    let request = String::from_utf8_lossy(&request[..read]).into_owned();
+    request.strip_prefix("PURGE ").unwrap().split(' ').next().unwrap().to_owned()
+}
