@@ -1,5 +1,7 @@
-//! What makes two requests for a gift or a notice the same: the id of their key, and a digest of
-//! their content.
+//! What makes two requests for a gift, a notice or another item of a business server the same: the
+//! id of their key, and a digest of their content.
+
+use std::borrow::Cow;
 
 use proto::id::{AppId, ItemId, RoomId, ViewerId};
 use proto::item::{Body, Lane};
@@ -37,20 +39,38 @@ pub const fn is_journaled(id: ItemId) -> bool {
 #[must_use]
 pub fn digest(lane: Lane, viewer: Option<&ViewerId>, body: &Body) -> [u8; 32] {
     let viewer = viewer.map_or("", ViewerId::as_str);
-    let (gift_no, count) = match body {
+    let (number, count) = match body {
         Body::Gift { gift_no, count, .. } => (*gift_no, *count),
+        Body::Effect { effect_no, .. } => (*effect_no, 0),
         Body::Comment { .. }
         | Body::Like { .. }
         | Body::Entry
         | Body::Notice { .. }
-        | Body::Tombstone { .. } => (0, 0),
+        | Body::Tombstone { .. }
+        | Body::System { .. }
+        | Body::Custom { .. }
+        | Body::Erasure { .. } => (0, 0),
+    };
+    // No lane begins so. Gifts and notices begin with their lane.
+    let kind = match body {
+        Body::System { .. } => Cow::Borrowed("system\0"),
+        Body::Effect { .. } => Cow::Borrowed("effect\0"),
+        Body::Custom { name, .. } => Cow::Owned(format!("custom\0{name}\0")),
+        Body::Comment { .. }
+        | Body::Gift { .. }
+        | Body::Like { .. }
+        | Body::Entry
+        | Body::Notice { .. }
+        | Body::Tombstone { .. }
+        | Body::Erasure { .. } => Cow::Borrowed(""),
     };
     Sha256::new()
+        .chain_update(kind.as_bytes())
         .chain_update(lane.name())
         .chain_update(b"\0")
         .chain_update(viewer)
         .chain_update(b"\0")
-        .chain_update(gift_no.to_be_bytes())
+        .chain_update(number.to_be_bytes())
         .chain_update(count.to_be_bytes())
         .chain_update(body.text().unwrap_or_default())
         .finalize()
@@ -59,6 +79,10 @@ pub fn digest(lane: Lane, viewer: Option<&ViewerId>, body: &Body) -> [u8; 32] {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use proto::id::KindName;
+
     use super::*;
 
     #[test]
@@ -73,6 +97,23 @@ mod tests {
         assert_ne!(id(AppId(1), &room("ab"), "c"), id(AppId(1), &room("a"), "bc"));
         assert!(is_journaled(first));
         assert!(!is_journaled(ItemId::compose(1_800_000_000_000, 1023, 4095)));
+    }
+
+    #[test]
+    fn the_kind_is_part_of_the_content() {
+        let text = String::from("t");
+        let name = |name| KindName::parse(name).unwrap();
+        let bodies = [
+            Body::Notice { text: text.clone() },
+            Body::System { text: text.clone() },
+            Body::Effect { effect_no: 0, text: text.clone() },
+            Body::Effect { effect_no: 1, text: text.clone() },
+            Body::Custom { name: name("a"), text: text.clone() },
+            Body::Custom { name: name("b"), text },
+        ];
+        let digests: BTreeSet<_> = bodies.iter().map(|it| digest(Lane::Notice, None, it)).collect();
+
+        assert_eq!(digests.len(), bodies.len());
     }
 
     #[test]

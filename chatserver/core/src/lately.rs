@@ -4,7 +4,7 @@
 //! and what a banned sender said, is taken out; what such a sender said before comes in no more,
 //! though it may be read after the ban.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use proto::id::{AppId, Gen, ItemId, RoomId, SenderRef};
@@ -20,11 +20,17 @@ const BAN_LIFE: Duration = Duration::from_mins(2);
 /// there.
 const BANS_MAX: usize = 100_000;
 
+/// Recalled items that are remembered for that time, about 20 bytes each; those beyond it are taken
+/// out where they are.
+const RECALLED_MAX: usize = 100_000;
+
 /// The last items of rooms.
 #[derive(Debug)]
 pub struct Lately {
     items_max: usize,
     rooms: BTreeMap<(AppId, RoomId), Shown>,
+    /// Items that were recalled lately; each for a turn and the rest of the one in which it was.
+    recalled: [BTreeSet<ItemId>; 2],
     /// Until when, of senders who were banned lately.
     bans: BTreeMap<Sender, Wall>,
     /// Those that were banned before; they are forgotten next.
@@ -45,23 +51,29 @@ impl Lately {
     #[must_use]
     pub fn new(items_max: usize) -> Self {
         let (rooms, bans, older) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { items_max, rooms, bans, older, turned: Mono(0) }
+        let recalled = [BTreeSet::new(), BTreeSet::new()];
+        Self { items_max, rooms, recalled, bans, older, turned: Mono(0) }
     }
 
-    /// Items were shown, in order. Of them comments, gifts and notices are kept; a recall takes
-    /// out what it recalls.
+    /// Items were shown, in order. Of them those that have something to read later are kept; a
+    /// recall takes out what it recalls.
     pub fn show(&mut self, app: AppId, room: &RoomId, gen_no: Gen, items: &[Placed], now: Mono) {
         self.turn(now);
         for placed in items {
-            if self.is_banned(app, room, placed) {
+            let is_recalled = self.recalled.iter().any(|it| it.contains(&placed.item.id));
+            if is_recalled || self.is_banned(app, room, placed) {
                 continue;
             }
             match placed.item.body {
-                Body::Tombstone { of } => self.recall(app, room, of),
-                Body::Comment { .. } | Body::Gift { .. } | Body::Notice { .. } => {
+                Body::Tombstone { of } | Body::Erasure { of } => self.recall(app, room, of),
+                Body::Comment { .. }
+                | Body::Gift { .. }
+                | Body::Notice { .. }
+                | Body::System { .. }
+                | Body::Custom { .. } => {
                     self.keep(app, room, Repeat { gen_no, placed: placed.clone() }, now);
                 }
-                Body::Like { .. } | Body::Entry => {}
+                Body::Like { .. } | Body::Entry | Body::Effect { .. } => {}
             }
         }
     }
@@ -98,6 +110,8 @@ impl Lately {
     fn turn(&mut self, now: Mono) {
         if now.since(self.turned) >= BAN_LIFE {
             self.older = std::mem::take(&mut self.bans);
+            let [new, old] = &mut self.recalled;
+            *old = std::mem::take(new);
             self.turned = now;
         }
     }
@@ -111,7 +125,11 @@ impl Lately {
         until.is_some_and(|it| placed.item.at < *it)
     }
 
+    /// A takeover sends the last flush again, also of what was recalled meanwhile.
     fn recall(&mut self, app: AppId, room: &RoomId, of: ItemId) {
+        if self.recalled[0].len() < RECALLED_MAX {
+            self.recalled[0].insert(of);
+        }
         if let Some(shown) = self.rooms.get_mut(&(app, room.clone())) {
             shown.items.retain(|it| it.placed.item.id != of);
         }
@@ -173,6 +191,22 @@ mod tests {
         lately.ban(APP, &room("r"), SenderRef(1), Wall(100), Mono(0));
 
         assert_eq!(ids(&lately, "r"), [2]);
+    }
+
+    #[test]
+    fn what_was_recalled_does_not_come_back_with_a_flush_that_is_sent_again() {
+        let mut lately = Lately::new(10);
+        show(&mut lately, "r", 4, 3, 0);
+        let recall = placed(5, 0, Body::Tombstone { of: ItemId(4) });
+        lately.show(APP, &room("r"), Gen(1), &[recall], Mono(0));
+
+        for now in [0, 120_000] {
+            show(&mut lately, "r", 4, 3, now);
+        }
+
+        assert_eq!(ids(&lately, "r"), [0; 0]);
+        show(&mut lately, "r", 4, 3, 240_000);
+        assert_eq!(ids(&lately, "r"), [4], "it is remembered for some minutes");
     }
 
     #[test]

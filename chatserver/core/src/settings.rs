@@ -4,6 +4,8 @@ use std::ops::RangeInclusive;
 
 use proto::control::{Action, LaneShares, RoomSettings};
 
+use crate::hold::HOLD_MS_MAX;
+
 /// Hosts that may be linked to.
 pub const LINK_HOSTS_MAX: usize = 16;
 /// Bytes of a host's name (RFC 1035, 2.3.4).
@@ -59,9 +61,10 @@ impl BadSetting {
     }
 }
 
-/// Checks every setting.
-pub fn check(settings: &RoomSettings) -> Result<(), BadSetting> {
-    let fields = [
+/// Every setting that is a number, what it is here, and what it may be.
+#[must_use]
+pub fn ranges(settings: &RoomSettings) -> [(&'static str, u32, RangeInclusive<u32>); 14] {
+    [
         // A grapheme has at least one byte, so more than the bytes of a text says nothing.
         ("graphemes_max", settings.graphemes_max, 1..=2048),
         ("slow_mode_ms", settings.slow_mode_ms, 0..=3_600_000),
@@ -69,6 +72,7 @@ pub fn check(settings: &RoomSettings) -> Result<(), BadSetting> {
         ("viewer_refill_ms", settings.viewer_refill_ms, 1..=600_000),
         ("repeat_ms", settings.repeat_ms, 0..=600_000),
         ("echo_max", settings.echo_max, 0..=1_000_000),
+        ("hold_ms", settings.hold_ms, 0..=HOLD_MS_MAX),
         ("hot_sessions", settings.hot_sessions, 1..=u32::MAX),
         ("cold_sessions", settings.cold_sessions, 0..=settings.hot_sessions),
         ("items_per_s", settings.items_per_s, 1..=2000),
@@ -76,8 +80,12 @@ pub fn check(settings: &RoomSettings) -> Result<(), BadSetting> {
         ("lite_comments_per_s", settings.lite_comments_per_s.unwrap_or(0), 0..=2000),
         ("combo_ms", settings.combo_ms, 0..=10_000),
         ("interval_ms", settings.interval_ms, 200..=10_000),
-    ];
-    for (field, value, range) in fields {
+    ]
+}
+
+/// Checks every setting.
+pub fn check(settings: &RoomSettings) -> Result<(), BadSetting> {
+    for (field, value, range) in ranges(settings) {
         if !range.contains(&value) {
             return Err(BadSetting::OutOfRange { field, range, value });
         }
@@ -140,6 +148,8 @@ mod tests {
         check_field(|it| it.interval_ms = 10_001, Some("interval_ms"));
         check_field(|it| it.lite_comments_per_s = Some(2001), Some("lite_comments_per_s"));
         check_field(|it| it.combo_ms = 10_001, Some("combo_ms"));
+        check_field(|it| it.hold_ms = 30_000, None);
+        check_field(|it| it.hold_ms = 30_001, Some("hold_ms"));
         check_field(|it| it.lanes = lanes(40), None);
         check_field(|it| it.lanes = lanes(41), Some("lanes"));
         check_field(|it| (it.lanes, it.items_per_s) = (lanes(40), 10), None);

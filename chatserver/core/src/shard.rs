@@ -5,6 +5,8 @@
 //! what the bus did with it, so a sender never hears "admitted" about an item that was lost.
 
 mod facts;
+mod fates;
+mod held;
 mod reviewed;
 mod stream;
 
@@ -18,10 +20,11 @@ use proto::frame::Outcome;
 use proto::id::{AppId, ItemId, NodeId, RoomId, ViewerId};
 use proto::item::{Body, Item, Lane};
 use proto::time::{Mono, Wall};
-use proto::verdict::{Fate, Reason, Verdict};
+use proto::verdict::{Reason, Verdict};
 
 use crate::asker::{Asked, Asker, Askers};
 use crate::flow::{self, Seen};
+use crate::hold::Hold;
 use crate::id::Ids;
 use crate::judge::{self, Comment, History, Now, Refusal};
 use crate::review::{Answer, Question, Reviews, Unasked};
@@ -103,6 +106,10 @@ pub enum Input {
         /// What it said.
         answer: Option<Answer>,
     },
+    /// Time went on: what was held back may go on. At least a few times a second.
+    Release,
+    /// The process ends: what is held back is given back to its senders.
+    GiveBack,
 }
 
 /// What a shard wants done.
@@ -152,6 +159,9 @@ pub struct Shard {
     scanner: Scanner,
     askers: Askers,
     reviews: Reviews,
+    hold: Hold,
+    /// Whether this process goes on.
+    holds_more: bool,
     /// Rooms in which somebody spoke lately.
     flowing: BTreeSet<(AppId, RoomId)>,
     /// Rooms of which links said what they were offered, or pass on a share.
@@ -174,6 +184,8 @@ impl Shard {
             ids: Ids::new(limits.shard, floor),
             askers: Askers::new(limits.asked_max),
             reviews: Reviews::default(),
+            hold: Hold::default(),
+            holds_more: true,
             nodes: limits.nodes_min,
             limits,
             secret,
@@ -196,7 +208,7 @@ impl Shard {
         match input {
             Input::Uplink { node, entry } => self.hear(node, entry, now),
             Input::Fact(fact) => self.learn(fact, now.mono),
-            Input::Event(event) => self.close(&event),
+            Input::Event(event) => self.close(&event, now.mono),
             Input::Words { app, room, words } => self.list(app, room, words),
             Input::Flow { nodes, seen } => self.hear_all(nodes, seen, now.mono),
             Input::Offered { link, app, room, per_s } => {
@@ -211,6 +223,8 @@ impl Shard {
                 self.refuse(id, refusal, now.mono);
             }
             Input::Reviewed { id, answer } => self.hear_hook(id, answer, now),
+            Input::Release => self.release(now),
+            Input::GiveBack => self.give_back(now.mono),
         }
     }
 
@@ -339,39 +353,6 @@ impl Shard {
             }
             Some(Verdict::Drop { .. }) => {}
         }
-    }
-
-    fn close(&mut self, event: &RoomEvent) {
-        match event {
-            RoomEvent::Flush { items, .. } => {
-                for placed in items {
-                    self.take_asker(placed.item.id);
-                }
-            }
-            RoomEvent::Fates { fates } => {
-                for &(id, fate) in fates {
-                    self.close_one(id, fate);
-                }
-            }
-            RoomEvent::Opened { .. } | RoomEvent::Seal { .. } | RoomEvent::Heat { .. } => {}
-        }
-    }
-
-    fn close_one(&mut self, id: ItemId, fate: Fate) {
-        let Some(Asked { asker, app, room, viewer, .. }) = self.take_asker(id) else { return };
-        let whom = Whom { app, room, viewer };
-        match fate {
-            Fate::Sealed { .. } => {}
-            Fate::Merged { into } => self.reply(asker, whom, Outcome::Merged(into)),
-            Fate::Shed { reason } => self.reply(asker, whom, Outcome::Shed(reason)),
-        }
-    }
-
-    /// Who waits for the fate of `id`, for the last time. A fate may be quicker than the bus's
-    /// answer to the publish; it proves that the item was published.
-    fn take_asker(&mut self, id: ItemId) -> Option<Asked> {
-        self.settle(id, Verdict::Admit(id));
-        self.askers.take(id)
     }
 
     fn settle(&mut self, id: ItemId, verdict: Verdict) {

@@ -32,6 +32,13 @@ impl Shard {
         }
     }
 
+    /// The words that count in a room: its app's, and its own.
+    #[must_use]
+    pub fn words(&self, app: AppId, room: &RoomId) -> Vec<Arc<Words>> {
+        let own = self.rooms.get(&(app, room.clone())).and_then(Room::words);
+        self.words.get(&app).into_iter().chain(own).cloned().collect()
+    }
+
     pub(super) fn list(&mut self, app: AppId, room: Option<RoomId>, words: Option<Arc<Words>>) {
         match (room, words) {
             (Some(name), words) => {

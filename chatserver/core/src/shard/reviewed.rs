@@ -93,7 +93,7 @@ impl Shard {
 
     fn rule(&mut self, ruling: Ruling, now: Mono) {
         match ruling {
-            Ruling::Show(accepted) => self.outputs.push_back(Output::Publish(accepted)),
+            Ruling::Show(accepted) => self.show(accepted, now),
             Ruling::Shadow(id) => {
                 self.settle(id, Verdict::Shadow(id));
                 self.askers.take(id);

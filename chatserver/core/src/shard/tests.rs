@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use proto::control::{RoomFact, RoomSettings};
 use proto::id::{Cid, Gen, Seq, SessionId, SlotNo};
 use proto::item::{Placed, Role, Style};
+use proto::verdict::Fate;
 
 use super::*;
 

@@ -1,0 +1,91 @@
+//! Comments that rooms hold back before they go to the bus.
+
+use proto::envelope::Accepted;
+use proto::id::{AppId, ItemId, RoomId};
+use proto::time::Mono;
+use proto::verdict::Reason;
+
+use super::{BUSY_RETRY_MS, Output, Shard};
+use crate::hold::Waiting;
+use crate::judge::{Now, Refusal, keeps_order, later, never};
+
+/// When the sender may try again whose comment its room had no place to hold.
+const FULL_RETRY_MS: u64 = 1000;
+
+impl Shard {
+    /// Comments that are held back in a room and may still be shown, the oldest first, and how long
+    /// the room holds them.
+    #[must_use]
+    pub fn held(&self, app: AppId, room: &RoomId, now: Now) -> (Vec<Waiting>, u32) {
+        let held = self.hold.of(app, room).filter(|it| self.may_go_on(it, now).is_ok());
+        (held.cloned().collect(), self.hold_ms(app, room))
+    }
+
+    /// How many are held back.
+    #[must_use]
+    pub const fn held_count(&self) -> usize {
+        self.hold.len()
+    }
+
+    /// Publishes a comment, or holds it back first.
+    pub(super) fn show(&mut self, accepted: Accepted, now: Mono) {
+        let Accepted { app, room, item } = &accepted;
+        let is_held = self.hold_ms(*app, room) > 0 || self.hold.holds(*app, room);
+        if !is_held || keeps_order(item.role) {
+            self.outputs.push_back(Output::Publish(accepted));
+            return;
+        }
+        // Of whom nobody knows any more that they wait, nobody can be told.
+        let Some(asked) = self.askers.find(item.id) else { return };
+        let waiting = Waiting { at: now, viewer: asked.viewer.clone(), accepted };
+        let unheld = if self.holds_more { self.hold.push(waiting) } else { Some(waiting) };
+        if let Some(waiting) = unheld {
+            let refusal = later(Reason::RoomBusy, FULL_RETRY_MS);
+            self.refuse(waiting.accepted.item.id, refusal, now);
+        }
+    }
+
+    /// Lets go on whose time is over, unless something was done to room or sender meanwhile.
+    pub(super) fn release(&mut self, now: Now) {
+        if self.hold.is_empty() {
+            return;
+        }
+        let rooms = &self.rooms;
+        let hold_ms = |app: AppId, room: &RoomId| {
+            rooms.get(&(app, room.clone())).map_or(0, |it| it.hold_ms())
+        };
+        for waiting in self.hold.release(hold_ms, now.mono) {
+            match self.may_go_on(&waiting, now) {
+                Ok(()) => self.outputs.push_back(Output::Publish(waiting.accepted)),
+                Err(refusal) => self.refuse(waiting.accepted.item.id, refusal, now.mono),
+            }
+        }
+    }
+
+    /// Gives everything back to its senders, and holds nothing more: this process ends.
+    pub(super) fn give_back(&mut self, now: Mono) {
+        self.holds_more = false;
+        for waiting in std::mem::take(&mut self.hold).release(|_, _| 0, Mono(u64::MAX)) {
+            let refusal = Refusal { reason: Reason::Busy, retry_after_ms: BUSY_RETRY_MS };
+            self.refuse(waiting.accepted.item.id, refusal, now);
+        }
+    }
+
+    /// A recall takes out what is held back.
+    pub(super) fn recall(&mut self, id: ItemId, now: Mono) {
+        let Some(asked) = self.askers.find(id) else { return };
+        if self.hold.take(asked.app, &asked.room, id).is_some() {
+            self.refuse(id, never(Reason::Recalled), now);
+        }
+    }
+
+    fn may_go_on(&self, waiting: &Waiting, now: Now) -> Result<(), Refusal> {
+        let Waiting { viewer, accepted: Accepted { app, room, item }, .. } = waiting;
+        let room = self.rooms.get(&(*app, room.clone())).ok_or(never(Reason::NoRoom))?;
+        room.hear_again(viewer, item.role, now.wall)
+    }
+
+    fn hold_ms(&self, app: AppId, room: &RoomId) -> u32 {
+        self.rooms.get(&(app, room.clone())).map_or(0, |it| it.hold_ms())
+    }
+}

@@ -1,0 +1,328 @@
+//! What rooms showed of viewers' comments in the last ten minutes, to be looked at again when a
+//! list of words changes.
+//!
+//! Filled from `sealed`, so that every chatserver has all of them. A search goes through a room a
+//! bounded number of comments at a time, and ends where the room was when it began: what is said
+//! later is judged by the new list before it is shown.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use proto::control::Action;
+use proto::id::{AppId, ItemId, RoomId};
+use proto::item::{Body, Placed};
+use proto::time::Mono;
+
+use crate::words::{Scanner, Words};
+
+/// How far back is looked.
+pub const MEMORY: Duration = Duration::from_mins(10);
+/// What a comment takes besides its text.
+const OVERHEAD_BYTES: usize = 100;
+
+type Key = (AppId, RoomId);
+
+/// The comments, and the searches through them.
+#[derive(Debug)]
+pub struct Sweep {
+    bytes_max: usize,
+    bytes: usize,
+    rooms: BTreeMap<Key, VecDeque<Said>>,
+    /// Rooms of all comments, in the order in which they came.
+    order: VecDeque<(Mono, Key)>,
+    /// Comments that came so far.
+    count: u64,
+    /// Comments that were forgotten early since [`Sweep::forgotten`] was last asked.
+    forgotten: u64,
+    searches: VecDeque<Search>,
+    scanner: Scanner,
+}
+
+#[derive(Debug)]
+struct Said {
+    /// Counted over all rooms.
+    no: u64,
+    id: ItemId,
+    /// Empty: it was recalled.
+    text: Box<str>,
+}
+
+/// A search in one room.
+#[derive(Debug)]
+struct Search {
+    key: Key,
+    /// The next comment, and the first one that is not looked at.
+    from: u64,
+    to: u64,
+}
+
+/// What one step of a search found.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Found {
+    /// App of the room.
+    pub app: AppId,
+    /// Where.
+    pub room: RoomId,
+    /// Comments that were looked at.
+    pub comments: usize,
+    /// Those that nobody may say any more.
+    pub ids: Vec<ItemId>,
+    /// Whether the search of this room is over.
+    pub is_over: bool,
+}
+
+impl Sweep {
+    /// Keeps comments up to this size together; nothing, if that is 0.
+    #[must_use]
+    pub fn new(bytes_max: usize) -> Self {
+        Self {
+            bytes_max,
+            bytes: 0,
+            rooms: BTreeMap::new(),
+            order: VecDeque::new(),
+            count: 0,
+            forgotten: 0,
+            searches: VecDeque::new(),
+            scanner: Scanner::default(),
+        }
+    }
+
+    /// Items were shown.
+    pub fn show(&mut self, app: AppId, room: &RoomId, items: &[Placed], now: Mono) {
+        if self.bytes_max == 0 {
+            return;
+        }
+        for Placed { item, .. } in items {
+            match &item.body {
+                Body::Comment { text, .. } => {
+                    let said = Said { no: self.count, id: item.id, text: text.as_str().into() };
+                    self.count += 1;
+                    self.bytes += OVERHEAD_BYTES + text.len();
+                    self.rooms.entry((app, room.clone())).or_default().push_back(said);
+                    self.order.push_back((now, (app, room.clone())));
+                }
+                Body::Tombstone { of } | Body::Erasure { of } => self.recall(app, room, *of),
+                Body::Gift { .. }
+                | Body::Like { .. }
+                | Body::Entry
+                | Body::Notice { .. }
+                | Body::System { .. }
+                | Body::Effect { .. }
+                | Body::Custom { .. } => {}
+            }
+        }
+        while self.bytes > self.bytes_max {
+            self.forgotten += 1;
+            self.pop_oldest();
+        }
+    }
+
+    /// Forgets what is older than [`MEMORY`].
+    pub fn expire(&mut self, now: Mono) {
+        while self.order.front().is_some_and(|it| now.since(it.0) >= MEMORY) {
+            self.pop_oldest();
+        }
+    }
+
+    /// A list changed: the app's, in all its rooms, or a room's own.
+    pub fn begin(&mut self, app: AppId, room: Option<&RoomId>) {
+        let is_meant = |key: &Key| key.0 == app && room.is_none_or(|it| *it == key.1);
+        // What was begun before was begun with an older list.
+        self.searches.retain(|it| !is_meant(&it.key));
+        for key in self.rooms.keys().filter(|it| is_meant(it)) {
+            self.searches.push_back(Search { key: key.clone(), from: 0, to: self.count });
+        }
+    }
+
+    /// The room that is looked at next.
+    #[must_use]
+    pub fn next(&self) -> Option<(AppId, RoomId)> {
+        self.searches.front().map(|it| it.key.clone())
+    }
+
+    /// Looks at up to `comments_max` comments of a room whose lists are `lists`; at none, if
+    /// [`Sweep::next`] is another one by now.
+    pub fn step(
+        &mut self,
+        (app, room): &(AppId, RoomId),
+        lists: &[&Words],
+        comments_max: usize,
+    ) -> Option<Found> {
+        let next = self.searches.front_mut().filter(|it| it.key.0 == *app && it.key.1 == *room);
+        let Search { key, from, to } = next?;
+        let mut ids = Vec::new();
+        let mut comments = 0;
+        let mut is_over = true;
+        if let Some(room) = self.rooms.get(key) {
+            let first = room.partition_point(|it| it.no < *from);
+            for said in room.range(first..).take_while(|it| it.no < *to) {
+                if comments == comments_max {
+                    is_over = false;
+                    break;
+                }
+                comments += 1;
+                *from = said.no + 1;
+                let hits = self.scanner.scan(&said.text, lists);
+                if hits.iter().any(|it| it.action == Action::Refuse) {
+                    ids.push(said.id);
+                }
+            }
+        }
+        let (app, room) = key.clone();
+        if is_over {
+            self.searches.pop_front();
+        }
+        Some(Found { app, room, comments, ids, is_over })
+    }
+
+    /// Bytes kept.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Comments forgotten before their time since this was last asked.
+    pub const fn forgotten(&mut self) -> u64 {
+        std::mem::replace(&mut self.forgotten, 0)
+    }
+
+    fn recall(&mut self, app: AppId, room: &RoomId, of: ItemId) {
+        let room = self.rooms.get_mut(&(app, room.clone()));
+        // Most are recalled soon after they were said.
+        let said = room.and_then(|it| it.iter_mut().rev().find(|it| it.id == of));
+        if let Some(said) = said {
+            self.bytes -= said.text.len();
+            said.text = "".into();
+        }
+    }
+
+    fn pop_oldest(&mut self) {
+        let Some((_, key)) = self.order.pop_front() else { return };
+        let Some(room) = self.rooms.get_mut(&key) else { return };
+        if let Some(said) = room.pop_front() {
+            self.bytes -= OVERHEAD_BYTES + said.text.len();
+        }
+        if room.is_empty() {
+            self.rooms.remove(&key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::id::{SenderRef, Seq};
+    use proto::item::{Item, Lane, Role, Style};
+    use proto::time::Wall;
+
+    use super::*;
+    use crate::words::Word;
+
+    const APP: AppId = AppId(1);
+
+    #[test]
+    fn a_search_finds_what_was_said_before_it_began_in_bounded_steps() {
+        let mut sweep = Sweep::new(10_000);
+        for (id, text) in [(1, "a badword"), (2, "fine"), (3, "badword")] {
+            say(&mut sweep, "r", id, text, 0);
+        }
+        say(&mut sweep, "other", 4, "badword", 0);
+        let words = list("badword", Action::Refuse);
+
+        sweep.begin(APP, Some(&room("r")));
+        say(&mut sweep, "r", 5, "badword", 0);
+        let first = step(&mut sweep, &[&words], 2).unwrap();
+        let second = step(&mut sweep, &[&words], 2).unwrap();
+
+        assert_eq!((first.ids, first.comments, first.is_over), (vec![ItemId(1)], 2, false));
+        assert_eq!((second.ids, second.comments, second.is_over), (vec![ItemId(3)], 1, true));
+        assert_eq!(step(&mut sweep, &[&words], 2), None);
+    }
+
+    #[test]
+    fn an_apps_list_is_looked_for_in_all_its_rooms_and_only_refused_words_count() {
+        let mut sweep = Sweep::new(10_000);
+        say(&mut sweep, "a", 1, "badword", 0);
+        say(&mut sweep, "b", 2, "mild", 0);
+        let words = [list("badword", Action::Refuse), list("mild", Action::Mask)];
+        let lists: Vec<&Words> = words.iter().collect();
+
+        sweep.begin(AppId(2), None);
+        assert_eq!(sweep.next(), None);
+        sweep.begin(APP, None);
+        let found: Vec<_> = std::iter::from_fn(|| step(&mut sweep, &lists, 10)).collect();
+
+        assert_eq!(found.iter().map(|it| it.ids.len()).collect::<Vec<_>>(), [1, 0]);
+    }
+
+    #[test]
+    fn what_was_recalled_or_is_old_is_not_found() {
+        let mut sweep = Sweep::new(10_000);
+        let words = list("badword", Action::Refuse);
+        for (id, now) in [(1, 0), (2, 1), (3, 2)] {
+            say(&mut sweep, "r", id, "badword", now);
+        }
+        let recall = placed(9, Body::Tombstone { of: ItemId(2) });
+        sweep.show(APP, &room("r"), &[recall], Mono(3));
+
+        sweep.expire(Mono(600_000));
+        sweep.begin(APP, None);
+
+        assert_eq!(step(&mut sweep, &[&words], 10).unwrap().ids, [ItemId(3)]);
+    }
+
+    #[test]
+    fn the_oldest_makes_way_and_is_counted() {
+        let mut sweep = Sweep::new(3 * (OVERHEAD_BYTES + 7));
+        let words = list("badword", Action::Refuse);
+        for id in 1..=5 {
+            say(&mut sweep, "r", id, "badword", id);
+        }
+
+        sweep.begin(APP, None);
+
+        assert_eq!(step(&mut sweep, &[&words], 10).unwrap().ids, [3, 4, 5].map(ItemId));
+        assert_eq!((sweep.forgotten(), sweep.forgotten()), (2, 0));
+        sweep.expire(Mono(1_000_000));
+        assert_eq!((sweep.bytes(), sweep.rooms.len(), sweep.order.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn no_room_is_looked_at_with_the_lists_of_another() {
+        let mut sweep = Sweep::new(10_000);
+        let words = list("badword", Action::Refuse);
+        for name in ["a", "b"] {
+            say(&mut sweep, name, 1, "badword", 0);
+        }
+        sweep.begin(APP, None);
+        let first = sweep.next().unwrap();
+
+        sweep.begin(APP, Some(&room("a")));
+
+        assert_eq!(sweep.step(&first, &[&words], 10), None);
+        assert_eq!(sweep.next(), Some((APP, room("b"))));
+    }
+
+    fn step(sweep: &mut Sweep, lists: &[&Words], comments_max: usize) -> Option<Found> {
+        let next = sweep.next()?;
+        sweep.step(&next, lists, comments_max)
+    }
+
+    fn list(text: &str, action: Action) -> Words {
+        Words::compile(&[Word { text: text.to_owned(), action }]).unwrap()
+    }
+
+    fn say(sweep: &mut Sweep, name: &str, id: u64, text: &str, now: u64) {
+        let body = Body::Comment { text: text.into(), style: Style::default(), media_ms: None };
+        sweep.show(APP, &room(name), &[placed(id, body)], Mono(now));
+    }
+
+    fn placed(id: u64, body: Body) -> Placed {
+        let (lane, role, at) = (Lane::Comment, Role::Viewer, Wall(id));
+        let item = Item { id: ItemId(id), lane, sender: SenderRef(1), role, at, body };
+        Placed { seq: Seq(id), item }
+    }
+
+    fn room(name: &str) -> RoomId {
+        RoomId::parse(name).unwrap()
+    }
+}
