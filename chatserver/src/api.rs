@@ -6,16 +6,21 @@
 mod acts;
 mod audit;
 mod board;
+mod call;
 mod caller;
+mod calls;
 mod errands;
 mod evidence;
 mod exclusions;
 mod gift;
 mod items;
 mod no;
+mod openapi;
 mod pages;
 mod people;
+mod rate;
 mod room;
+mod shown;
 mod standing;
 mod words;
 
@@ -26,7 +31,7 @@ use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use axum::routing::{delete, get, post, put};
+use bytes::Bytes;
 use chatserver_core::sender::SenderSecret;
 use chatserver_core::shard::Input;
 use kit::quota::Quota;
@@ -42,7 +47,9 @@ use crate::site::Site;
 
 pub(crate) use self::caller::Keys;
 pub(crate) use self::errands::Errands;
+pub(crate) use self::items::Recalled;
 use self::no::No;
+pub(crate) use self::rate::Rates;
 
 /// What the handlers work with.
 #[derive(Debug)]
@@ -50,6 +57,7 @@ pub(crate) struct Api {
     pub(crate) site: Arc<Site>,
     pub(crate) desk: Arc<Desk>,
     pub(crate) keys: Keys,
+    pub(crate) rates: Rates,
     pub(crate) quota: Arc<dyn Quota>,
     pub(crate) online: Arc<Online>,
     pub(crate) lists: Arc<Lists>,
@@ -62,27 +70,15 @@ pub(crate) struct Api {
     pub(crate) run: [u8; 16],
     pub(crate) notices: AtomicU64,
     pub(crate) errands: Errands,
+    /// The OpenAPI document.
+    pub(crate) document: Bytes,
 }
 
 /// All routes.
 pub(crate) fn router(api: Arc<Api>) -> Router {
-    Router::new()
-        .route("/v1/rooms", post(room::create).get(room::list))
-        .route("/v1/rooms/{room}", get(room::read).patch(room::update))
-        .route("/v1/rooms/{room}/close", post(room::close))
-        .route("/v1/rooms/{room}/online", get(room::online))
-        .route("/v1/rooms/{room}/gifts", post(gift::give))
-        .route("/v1/rooms/{room}/notices", post(gift::notify))
-        .route("/v1/rooms/{room}/items", get(items::recent))
-        .route("/v1/rooms/{room}/items/{id}", delete(items::recall))
-        .merge(people())
-        .merge(board())
-        .route("/v1/audit", get(audit::of_app))
-        .route("/v1/rooms/{room}/audit", get(audit::of_room))
-        .route("/v1/rooms/{room}/words", get(words::read_room).put(words::put_room).layer(large()))
-        .route("/v1/words", get(words::read_app).put(words::put_app).layer(large()))
-        .route("/v1/evidence", get(evidence::export))
-        .route("/v1/evidence/{account}", delete(evidence::erase))
+    calls::all()
+        .into_iter()
+        .fold(Router::new(), |router, call| router.route(call.path, call.route))
         .fallback(async || No::Route)
         .method_not_allowed_fallback(async || No::Method)
         .layer(middleware::from_fn_with_state(Arc::clone(&api), count))
@@ -90,34 +86,9 @@ pub(crate) fn router(api: Arc<Api>) -> Router {
         .with_state(api)
 }
 
-/// Who may not speak, not enter, not stay, and who is what.
-fn people() -> Router<Arc<Api>> {
-    Router::new()
-        .route("/v1/rooms/{room}/mutes", post(people::mute).get(people::mutes))
-        .route("/v1/rooms/{room}/mutes/{viewer}", delete(people::unmute))
-        .route("/v1/rooms/{room}/bans", post(people::ban).get(people::bans))
-        .route("/v1/rooms/{room}/bans/{viewer}", delete(people::unban))
-        .route("/v1/rooms/{room}/kicks", post(people::kick))
-        .route("/v1/rooms/{room}/exclusions", post(exclusions::exclude).get(people::exclusions))
-        .route("/v1/rooms/{room}/exclusions/device/{device}", delete(exclusions::readmit_device))
-        .route("/v1/rooms/{room}/exclusions/range/{range}", delete(exclusions::readmit_range))
-        .route("/v1/rooms/{room}/people", post(standing::put_many).get(standing::list))
-        .route(
-            "/v1/rooms/{room}/people/{viewer}",
-            get(standing::read).put(standing::put).delete(standing::remove),
-        )
-}
-
-/// What rooms tell everyone in them.
-fn board() -> Router<Arc<Api>> {
-    Router::new()
-        .route("/v1/rooms/{room}/notice", put(board::put_notice).delete(board::clear_notice))
-        .route("/v1/rooms/{room}/attributes", get(board::list))
-        .route(
-            "/v1/rooms/{room}/attributes/{name}",
-            get(board::read).put(board::put).delete(board::remove),
-        )
-        .route("/v1/rooms/{room}/counters/{name}", post(board::add))
+/// What the API says of itself.
+pub(crate) fn document() -> Bytes {
+    openapi::document(&calls::all()).to_string().into()
 }
 
 /// Lists of words are larger than other bodies.

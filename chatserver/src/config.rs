@@ -28,6 +28,12 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Connections to the business API at a time, about 20 KiB each.
     pub connections_max: u32,
+    /// Requests that one app may make of this process a second, whatever they ask for; more get 429
+    /// with the time to wait. One costs 50 to 200 microseconds of a core, the replacement of a long
+    /// list of words half a second: lower it where apps share a process.
+    pub app_requests_per_s: u32,
+    /// Requests of one app in a burst.
+    pub app_requests_burst: u32,
     /// Rooms it knows, about 1 KiB each without senders, closed ones for an hour unless another one
     /// needs the place. Beyond it no room can be made, and what is said about others is ignored and
     /// counted.
@@ -48,6 +54,11 @@ pub struct Config {
     /// Items of each room that are kept for `GET /v1/rooms/{room}/items`: what it showed last, about
     /// 200 bytes each, of the 2,000 rooms in which something was shown last. 0 keeps none.
     pub recent_items_max: u32,
+    /// Bytes of comments that are kept for ten minutes, in memory, with 100 bytes for each: when a
+    /// list of words changes, those that hold a refused word are recalled. Ten rooms that show 50 a
+    /// second fill the default; beyond it the oldest are forgotten, and stay. 0 keeps none, and
+    /// nothing is recalled by rule.
+    pub sweep_bytes_max: u32,
     /// Chatservers that take comments, all units together, at least. A room's comments are shared
     /// out among them; one that does not hear of the others keeps to its part of that many. Too
     /// few, and rooms get more than they show while the quota is away; too many, and they get less.
@@ -88,12 +99,15 @@ impl Default for Config {
             shard: 0,
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8082)),
             connections_max: 1000,
+            app_requests_per_s: 5000,
+            app_requests_burst: 10_000,
             rooms_max: 50_000,
             app_rooms_max: 50_000,
             app_acts_max: 40_000,
             senders_max: 100_000,
             asked_max: 200_000,
             recent_items_max: 100,
+            sweep_bytes_max: 64 * 1024 * 1024,
             nodes_min: 1,
             session_life_s_max: 75 * 60,
             closed_room_days: 30,
@@ -131,6 +145,11 @@ impl Config {
             [self.notice_percent, self.high_gift_percent, self.low_gift_percent].map(u32::from);
         ensure!(percents.iter().sum::<u32>() <= 100, "the lanes' percentages exceed 100");
         ensure!(self.app_acts_max > 0, "app_acts_max must be > 0");
+        let requests = [self.app_requests_per_s, self.app_requests_burst];
+        ensure!(
+            requests.iter().all(|it| *it > 0),
+            "app_requests_per_s and app_requests_burst must be > 0"
+        );
         ensure!(
             self.recent_items_max <= RECENT_ITEMS_MAX,
             "recent_items_max must be at most {RECENT_ITEMS_MAX}"

@@ -25,6 +25,7 @@ pub(crate) struct Counts {
     pub(crate) away: IntCounter,
     pub(crate) rooms: IntGauge,
     pub(crate) asked: IntGauge,
+    pub(crate) held: IntGauge,
     pub(crate) facts_ignored: IntGauge,
     pub(crate) untold: IntCounter,
     pub(crate) open_entries: IntGauge,
@@ -35,6 +36,9 @@ pub(crate) struct Counts {
     pub(crate) keeps: IntCounter,
     pub(crate) devices_closed: IntCounter,
     pub(crate) devices_failed: IntCounter,
+    pub(crate) limited: IntCounter,
+    pub(crate) sweep_bytes: IntGauge,
+    pub(crate) sweep_forgotten: IntCounter,
 }
 
 /// What became of a request for a gift or a notice.
@@ -82,6 +86,7 @@ impl Counts {
             away: meter.counter(list::CHATSERVER_BUS_AWAY_TOTAL, &[]),
             rooms: meter.gauge(list::CHATSERVER_ROOMS, &[]),
             asked: meter.gauge(list::CHATSERVER_ITEMS_ASKED, &[]),
+            held: meter.gauge(list::CHATSERVER_COMMENTS_HELD, &[]),
             facts_ignored: meter.gauge(list::CHATSERVER_FACTS_IGNORED, &[]),
             untold: meter.counter(list::CHATSERVER_FACTS_UNTOLD_TOTAL, &[]),
             open_entries: meter.gauge(list::CHATSERVER_JOURNAL_OPEN_ENTRIES, &[]),
@@ -92,6 +97,9 @@ impl Counts {
             keeps: meter.counter(list::CHATSERVER_KEEPS_TOLD_TOTAL, &[]),
             devices_closed: meter.counter(list::CHATSERVER_DEVICES_CLOSED_TOTAL, &[]),
             devices_failed: meter.counter(list::CHATSERVER_DEVICES_FAILED_TOTAL, &[]),
+            sweep_bytes: meter.gauge(list::CHATSERVER_SWEEP_BYTES, &[]),
+            sweep_forgotten: meter.counter(list::CHATSERVER_SWEEP_FORGOTTEN_TOTAL, &[]),
+            limited: meter.counter(list::CHATSERVER_REQUESTS_LIMITED_TOTAL, &[]),
             meter,
         }
     }
@@ -118,6 +126,12 @@ impl Counts {
     /// Counts a turn of telling the other chatservers and hearing from them.
     pub(crate) fn flow_turn(&self, outcome: &str) {
         self.meter.counter(list::CHATSERVER_FLOW_TURNS_TOTAL, &[outcome]).inc();
+    }
+
+    /// Counts comments that were looked at again.
+    pub(crate) fn swept(&self, outcome: &str, comments: usize) {
+        let counter = self.meter.counter(list::CHATSERVER_SWEPT_COMMENTS_TOTAL, &[outcome]);
+        counter.inc_by(u64::try_from(comments).unwrap_or(u64::MAX));
     }
 
     /// Counts an answered request of the business API.

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use chatserver_core::flow::Tally;
+use chatserver_core::hold::Waiting;
 use chatserver_core::shard::{Input, Output, Shard, Whom};
+use chatserver_core::words::Words;
 use parking_lot::Mutex;
 use proto::control::Fact;
 use proto::envelope::{Accepted, Reply, RoomEntry};
 use proto::frame::Outcome;
-use proto::id::NodeId;
+use proto::id::{AppId, NodeId, RoomId};
 use proto::time::Wall;
 
 use crate::mail::{self, ItemRecord};
@@ -111,10 +113,26 @@ impl Desk {
         let counts = &self.site.counts;
         counts.rooms.set(gauge(shard.rooms()));
         counts.asked.set(gauge(shard.asked()));
+        counts.held.set(gauge(shard.held_count()));
         counts.facts_ignored.set(i64::try_from(shard.ignored()).unwrap_or(i64::MAX));
         counts.flow_nodes.set(shard.nodes().into());
         counts.rooms_sampled.set(gauge(shard.sampled()));
         self.outside.asking.show(shard.reviews());
+    }
+
+    /// What a room holds back here, and for how long.
+    pub(crate) fn held(&self, app: AppId, room: &RoomId) -> (Vec<Waiting>, u32) {
+        self.shard.lock().held(app, room, self.site.now())
+    }
+
+    /// Whether something is held back.
+    pub(crate) fn holds(&self) -> bool {
+        self.shard.lock().held_count() > 0
+    }
+
+    /// The words that count in a room.
+    pub(crate) fn words(&self, app: AppId, room: &RoomId) -> Vec<Arc<Words>> {
+        self.shard.lock().words(app, room)
     }
 
     /// Whether there is no place for one more room.

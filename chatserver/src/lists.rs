@@ -19,6 +19,7 @@ use crate::desk::Desk;
 use crate::site::Site;
 use crate::store::StoreError;
 use crate::store::rows::Scope;
+use crate::sweep::Memory;
 
 /// Pause after the store was away.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -28,6 +29,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub(crate) struct Lists {
     site: Arc<Site>,
     desk: Arc<Desk>,
+    memory: Arc<Memory>,
     /// Versions that the shard has.
     known: Mutex<BTreeMap<Scope, u64>>,
     /// Lists that changed.
@@ -45,8 +47,9 @@ struct Wanted {
 }
 
 impl Lists {
-    pub(crate) fn new(site: Arc<Site>, desk: Arc<Desk>) -> Self {
-        Self { site, desk, known: Mutex::default(), wanted: Mutex::default(), bell: Notify::new() }
+    pub(crate) fn new(site: Arc<Site>, desk: Arc<Desk>, memory: Arc<Memory>) -> Self {
+        let (known, wanted) = (Mutex::default(), Mutex::default());
+        Self { site, desk, memory, known, wanted, bell: Notify::new() }
     }
 
     /// Hears that a list has this version now.
@@ -70,15 +73,16 @@ impl Lists {
         self.bell.notify_one();
     }
 
-    /// Gives the shard a list, unless it has a newer one.
-    fn give(&self, scope: Scope, version: u64, words: Arc<Words>) {
+    /// Gives the shard a list, unless it has a newer one; whether it has not.
+    fn give(&self, scope: Scope, version: u64, words: Arc<Words>) -> bool {
         let mut known = self.known.lock();
         if known.get(&scope).is_some_and(|it| *it >= version) {
-            return;
+            return false;
         }
         let words = Some(words).filter(|it| !it.is_empty());
         self.desk.learn([Input::Words { app: scope.app, room: scope.room.clone(), words }]);
         known.insert(scope, version);
+        true
     }
 
     /// Reads every list of the store: nobody may be judged without them.
@@ -117,6 +121,7 @@ impl Lists {
 
     async fn renew(&self, scope: &Scope, wanted: Wanted) -> anyhow::Result<()> {
         let version = self.load(scope.clone(), wanted.version).await?;
+        self.memory.begin(scope);
         if !wanted.is_told {
             let Scope { app, room } = scope.clone();
             self.site.tell(vec![Fact::Words { app, room, version }]).await?;
@@ -129,7 +134,9 @@ impl Lists {
         let list = self.site.rows.words(&scope).await?;
         let version = if list.words.is_empty() { absent } else { list.version };
         match compile(list.words).await {
-            Ok(words) => self.give(scope, version, words),
+            Ok(words) => {
+                self.give(scope, version, words);
+            }
             // It was compiled before it was written, perhaps by a later version of this program.
             Err(error) => tracing::error!(%error, ?scope, "a list of words does not count"),
         }
@@ -150,7 +157,9 @@ impl Change<'_> {
     /// It is written: lets it count here, and tells everyone.
     pub(crate) async fn done(mut self, words: Arc<Words>) -> Result<(), AnnounceError> {
         let Some(scope) = self.scope.clone() else { return Ok(()) };
-        self.lists.give(scope.clone(), self.version, words);
+        if self.lists.give(scope.clone(), self.version, words) {
+            self.lists.memory.begin(&scope);
+        }
         let Scope { app, room } = scope;
         let fact = Fact::Words { app, room, version: self.version };
         self.lists.site.tell(vec![fact]).await?;

@@ -12,6 +12,7 @@ use crate::desk::Desk;
 use crate::keeper::Keeper;
 use crate::lately::Recent;
 use crate::site::Site;
+use crate::sweep::Memory;
 
 /// Records of one turn.
 const RECORDS_MAX: usize = 100;
@@ -27,6 +28,7 @@ pub(crate) struct Sealed {
     pub(crate) desk: Arc<Desk>,
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) recent: Arc<Recent>,
+    pub(crate) memory: Arc<Memory>,
 }
 
 impl Sealed {
@@ -70,7 +72,9 @@ impl Sealed {
         };
         self.keeper.see(record.partition, &entries).await;
         self.desk.see(&entries);
-        self.recent.see(&entries, self.site.clock.mono());
+        let now = self.site.clock.mono();
+        self.recent.see(&entries, now);
+        self.memory.see(&entries, now);
         self.desk.act(entries.into_iter().map(|it| Input::Event(it.event)).collect()).await;
     }
 }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use anyhow::Context;
 use auth_core::app::App;
 use auth_core::policy::Policies;
-use axum::Router;
 use bus::Bus;
 use chatserver_core::sender::SenderSecret;
 use chatserver_core::shard::{Limits, Shard};
@@ -22,13 +21,14 @@ use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{self, Api, Errands, Keys};
+use crate::api::{self, Api, Errands, Keys, Rates};
 use crate::config::Config;
 use crate::control::Control;
 use crate::count::Counts;
 use crate::desk::Desk;
 use crate::devices::Devices;
 use crate::flow::Flow;
+use crate::hold;
 use crate::keeper::Keeper;
 use crate::lately::Recent;
 use crate::lists::Lists;
@@ -39,6 +39,7 @@ use crate::sealed::Sealed;
 use crate::site::Site;
 use crate::store::RoomStore;
 use crate::store::rows::Rows;
+use crate::sweep::{Memory, Sweeper};
 use crate::upkeep::{self, Upkeep};
 use crate::uplink::Uplink;
 
@@ -81,9 +82,10 @@ pub struct Service {
     lists: Arc<Lists>,
     recent: Arc<Recent>,
     flow: Arc<Flow>,
+    memory: Arc<Memory>,
+    api: Arc<Api>,
     hands: Hands,
     server: http::Server,
-    router: Router,
 }
 
 impl Service {
@@ -115,15 +117,18 @@ impl Service {
         let desk = Arc::new(Desk::new(Arc::clone(&site), shard, outside));
         let devices = Arc::new(Devices::new(Arc::clone(&site), Policies::new(&parts.apps)));
         let online = Arc::new(Online::default());
-        let lists = Arc::new(Lists::new(Arc::clone(&site), Arc::clone(&desk)));
+        let memory = Arc::new(Memory::new(bound(config.sweep_bytes_max)));
+        let lists = Lists::new(Arc::clone(&site), Arc::clone(&desk), Arc::clone(&memory));
+        let lists = Arc::new(lists);
         let recent = Recent::new(secret.clone(), bound(config.recent_items_max));
         let recent = Arc::new(recent);
         let flow = Flow::new(Arc::clone(&site), Arc::clone(&desk), Arc::clone(&parts.quota));
         let flow = Arc::new(flow);
-        let router = api::router(Arc::new(Api {
+        let api = Arc::new(Api {
             site: Arc::clone(&site),
             desk: Arc::clone(&desk),
             keys: Keys::new(&parts.apps),
+            rates: Rates::new(&parts.apps, config, &site.clock),
             quota: parts.quota,
             online: Arc::clone(&online),
             lists: Arc::clone(&lists),
@@ -134,7 +139,8 @@ impl Service {
             run: seed::random_bytes().context("cannot draw the run's number")?,
             notices: 0.into(),
             errands: Errands::default(),
-        }));
+            document: api::document(),
+        });
         Ok(Self {
             listener,
             addr,
@@ -145,9 +151,10 @@ impl Service {
             lists,
             recent,
             flow,
+            memory,
+            api,
             hands,
             server,
-            router,
         })
     }
 
@@ -172,7 +179,7 @@ impl Service {
 
     fn start(self, shutdown: &CancellationToken) -> Tasks {
         let Self { listener, site, desk, devices, online, lists, flow, hands, .. } = self;
-        let Self { recent, server, router, .. } = self;
+        let Self { recent, memory, api, server, .. } = self;
         let ready = CancellationToken::new();
         let keeper = Arc::new(Keeper::new(Arc::clone(&site)));
         let control = Control {
@@ -188,16 +195,26 @@ impl Service {
             desk: Arc::clone(&desk),
             keeper: Arc::clone(&keeper),
             recent,
+            memory: Arc::clone(&memory),
         };
         let upkeep = Upkeep {
             site: Arc::clone(&site),
             desk: Arc::clone(&desk),
             online: Arc::clone(&online),
+            memory: Arc::clone(&memory),
+        };
+        let sweeper = Sweeper {
+            site: Arc::clone(&site),
+            desk: Arc::clone(&desk),
+            memory,
+            api: Arc::clone(&api),
         };
         let mut tasks = Tasks::default();
         tasks.spawn("chatserver control", control.run(ready.clone(), shutdown.clone()));
         let judged = CancellationToken::new();
         hands.start(Arc::clone(&desk), &mut tasks, judged.clone(), shutdown.clone());
+        let held = hold::run(Arc::clone(&site), Arc::clone(&desk), judged.clone());
+        tasks.spawn("chatserver hold", held);
         let uplink = uplink.run(ready, shutdown.clone());
         tasks.spawn("chatserver uplink", async move {
             let judged = judged.drop_guard();
@@ -212,6 +229,8 @@ impl Service {
         tasks.spawn("chatserver keep", flow.own(shutdown.clone()));
         tasks.spawn("chatserver words", lists.run(shutdown.clone()));
         tasks.spawn("chatserver upkeep", upkeep.run(shutdown.clone()));
+        tasks.spawn("chatserver sweep", sweeper.run(shutdown.clone()));
+        let router = api::router(api);
         let api = server.serve(listener, http::Plain, router, shutdown.clone());
         tasks.spawn("chatserver api", api);
         tasks

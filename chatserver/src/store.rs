@@ -103,8 +103,19 @@ pub struct Write {
     pub key: Key,
     /// What must be there now.
     pub expect: Expect,
-    /// What is to be there; `None` removes it.
-    pub bytes: Option<Bytes>,
+    /// What is to be there.
+    pub change: Change,
+}
+
+/// What a write does.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Change {
+    /// Puts this there.
+    Put(Bytes),
+    /// Removes what is there, if anything.
+    Remove,
+    /// Nothing: the others of its batch happen only if it finds what it expects.
+    Keep,
 }
 
 /// What must be there for a write to happen.
@@ -173,13 +184,19 @@ impl Key {
     /// Puts `bytes` here, if `expect` holds.
     #[must_use]
     pub fn put(self, expect: Expect, bytes: impl Into<Bytes>) -> Write {
-        Write { key: self, expect, bytes: Some(bytes.into()) }
+        Write { key: self, expect, change: Change::Put(bytes.into()) }
     }
 
     /// Removes what is here, if anything.
     #[must_use]
     pub fn remove(self) -> Write {
-        Write { key: self, expect: Expect::Any, bytes: None }
+        Write { key: self, expect: Expect::Any, change: Change::Remove }
+    }
+
+    /// Leaves what is here, and lets the batch happen only if `expect` holds.
+    #[must_use]
+    pub const fn keep(self, expect: Expect) -> Write {
+        Write { key: self, expect, change: Change::Keep }
     }
 }
 
@@ -205,7 +222,10 @@ pub(crate) fn acts_key(app: &str) -> Key {
 pub fn check_writes(writes: &[Write]) -> Result<(), StoreError> {
     let fits = |it: &Write| {
         it.key.name.len() <= NAME_BYTES_MAX
-            && it.bytes.as_ref().is_none_or(|bytes| bytes.len() <= VALUE_BYTES_MAX)
+            && match &it.change {
+                Change::Put(bytes) => bytes.len() <= VALUE_BYTES_MAX,
+                Change::Remove | Change::Keep => true,
+            }
     };
     if writes.len() <= BATCH_MAX && writes.iter().all(fits) {
         Ok(())

@@ -13,6 +13,7 @@ use crate::online::Online;
 use crate::site::Site;
 use crate::store::StoreError;
 use crate::store::rows::Over;
+use crate::sweep::Memory;
 
 /// How often memory is swept and the buses are looked at.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -45,6 +46,7 @@ pub(crate) struct Upkeep {
     pub(crate) site: Arc<Site>,
     pub(crate) desk: Arc<Desk>,
     pub(crate) online: Arc<Online>,
+    pub(crate) memory: Arc<Memory>,
 }
 
 impl Upkeep {
@@ -63,6 +65,7 @@ impl Upkeep {
         let mut is_refused = false;
         loop {
             self.desk.gauge();
+            self.memory.gauge(site);
             self.online.expire(site.clock.mono());
             site.global.probe(topic::control()).await;
             site.local.probe(topic::uplink(site.config.unit)).await;

@@ -18,8 +18,12 @@ mod evidence;
 mod flow;
 #[path = "service/gifts.rs"]
 mod gifts;
+#[path = "service/hold.rs"]
+mod hold;
 #[path = "service/hook.rs"]
 mod hook;
+#[path = "service/openapi.rs"]
+mod openapi;
 #[path = "service/people.rs"]
 mod people;
 #[path = "service/recall.rs"]
@@ -28,6 +32,10 @@ mod recall;
 mod review;
 #[path = "service/roles.rs"]
 mod roles;
+#[path = "service/shown.rs"]
+mod shown;
+#[path = "service/sweep.rs"]
+mod sweep;
 #[path = "service/webhook.rs"]
 mod webhook;
 #[path = "service/words.rs"]

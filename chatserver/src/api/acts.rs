@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::Api;
 use super::no::No;
 use super::people::viewer_of;
-use crate::store::rows::{Acted, Record, WHY_BYTES_MAX};
-use crate::store::{Expect, Write};
+use crate::store::rows::{Acted, Record, Rows, WHY_BYTES_MAX, ended};
+use crate::store::{Expect, StoreError, Write};
 use chatserver_core::rank::{self, Act};
 
 /// How often an act is tried again because another one came between.
@@ -39,6 +39,8 @@ pub(super) struct Deed {
     by: Option<(ViewerId, Role)>,
     why: Option<String>,
     on_role: Role,
+    /// What that person's right rests on: it must still be so when it is done.
+    pub(super) guards: Vec<Write>,
 }
 
 /// What is recorded of an act.
@@ -84,15 +86,17 @@ impl Api {
             let why = format!("must have at most {WHY_BYTES_MAX} bytes");
             return Err(No::Field { field: "why", why });
         }
+        let mut guards = Vec::new();
         let by = match by {
             Some(by) => {
                 let by = viewer_of(&by)?;
-                let role = self.standing(app, &room, &by).await?.role;
-                Some((by, role.unwrap_or_default()))
+                let (standing, expect) = self.stands(app, &room, &by).await?;
+                guards.push(Rows::guard(&person(app, &room, &by), expect));
+                Some((by, standing.role.unwrap_or_default()))
             }
             None => None,
         };
-        Ok(Deed { app, room, open, by, why, on_role: on_role.unwrap_or_default() })
+        Ok(Deed { app, room, open, by, why, on_role: on_role.unwrap_or_default(), guards })
     }
 
     /// What a viewer is by the room's word.
@@ -112,9 +116,7 @@ impl Api {
         room: &RoomId,
         viewer: &ViewerId,
     ) -> Result<(Standing, Expect), No> {
-        let (room, viewer) = (room.clone(), viewer.clone());
-        let person = Fact::Person { app, room, viewer, standing: Standing::default() };
-        let (found, expect) = self.site.rows.act(&person).await?;
+        let (found, expect) = self.site.rows.act(&person(app, room, viewer)).await?;
         match found {
             Some(Fact::Person { standing, .. }) => Ok((standing, expect)),
             Some(_) | None => Ok((Standing::default(), expect)),
@@ -132,7 +134,10 @@ impl Api {
     ) -> Result<(), No> {
         let key = act.key();
         let prefix: String = key.split_inclusive(':').take(3).collect();
-        for _ in 0..TRIES_MAX {
+        for no in 0..TRIES_MAX {
+            if no > 0 {
+                self.still(deed).await?;
+            }
             let (_, expect) = self.site.rows.act(&act).await?;
             if let (Some(acts_max), Expect::Absent) = (acts_max, expect) {
                 self.check_count(prefix.clone(), acts_max).await?;
@@ -152,8 +157,9 @@ impl Api {
         deed: &Deed,
         record: Record,
     ) -> Result<bool, No> {
-        let record = record.write(deed.app, Some(&deed.room))?;
-        let is_done = self.write_act(&act, expect, Some(record)).await?;
+        let mut beside = deed.guards.clone();
+        beside.push(record.write(deed.app, Some(&deed.room))?);
+        let is_done = self.write_act(&act, expect, beside).await?;
         if is_done {
             self.announce(act).await?;
         }
@@ -163,25 +169,31 @@ impl Api {
     /// As [`Api::act_if`], of something so frequent that there is no record, and that everyone is
     /// told the newest of within a second or so.
     pub(super) async fn act_quietly(&self, act: Fact, expect: Expect) -> Result<bool, No> {
-        let is_done = self.write_act(&act, expect, None).await?;
+        let is_done = self.write_act(&act, expect, Vec::new()).await?;
         if is_done {
             self.site.tell_later([act]);
         }
         Ok(is_done)
     }
 
-    async fn write_act(
-        &self,
-        act: &Fact,
-        expect: Expect,
-        record: Option<Write>,
-    ) -> Result<bool, No> {
+    async fn write_act(&self, act: &Fact, expect: Expect, beside: Vec<Write>) -> Result<bool, No> {
         let acts_max = self.site.config.app_acts_max;
-        match self.site.rows.write_act(act, expect, record, acts_max).await? {
+        let written = self.site.rows.write_act(act, expect, beside, acts_max).await;
+        if let Err(StoreError::Away { .. }) = written {
+            // It may have happened: what the store says is told, and that nothing is, if it says
+            // nothing.
+            self.site.tell_later(ended(act.clone()));
+        }
+        match written? {
             Acted::Done => Ok(true),
             Acted::Changed => Ok(false),
             Acted::TooMany => Err(No::TooMany),
         }
+    }
+
+    /// Whether the right to do it is still what it was; it is not tried again on another one.
+    pub(super) async fn still(&self, deed: &Deed) -> Result<(), No> {
+        if self.site.rows.hold(&deed.guards).await? { Ok(()) } else { Err(No::Changed) }
     }
 
     /// Refuses one more where `prefix` has as many as there may be.
@@ -189,4 +201,10 @@ impl Api {
         let others = self.site.rows.count_acts(prefix, acts_max).await?;
         if others >= acts_max { Err(No::TooMany) } else { Ok(()) }
     }
+}
+
+/// A viewer in a room, of whom nothing is said.
+pub(super) fn person(app: AppId, room: &RoomId, viewer: &ViewerId) -> Fact {
+    let (room, viewer) = (room.clone(), viewer.clone());
+    Fact::Person { app, room, viewer, standing: Standing::default() }
 }

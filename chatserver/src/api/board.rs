@@ -207,6 +207,7 @@ impl Api {
             if is_done {
                 return Ok(answer(attribute));
             }
+            self.still(deed).await?;
         }
         Err(No::Changed)
     }

@@ -46,7 +46,7 @@ impl Keys {
     }
 }
 
-/// The app whose key the request carries.
+/// The app whose key the request carries, and which does not ask too often.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller(pub(crate) AppId);
 
@@ -56,7 +56,12 @@ impl FromRequestParts<Arc<Api>> for Caller {
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, No> {
         let header = parts.headers.get(AUTHORIZATION).and_then(|it| it.to_str().ok());
         let key = header.and_then(|it| it.split_once(' ')).filter(|it| is_bearer(it.0));
-        key.and_then(|it| api.keys.find(it.1.trim())).map(Self).ok_or(No::Unauthorized)
+        let app = key.and_then(|it| api.keys.find(it.1.trim())).ok_or(No::Unauthorized)?;
+        api.rates.check(app).map_err(|retry_after_ms| {
+            api.site.counts.limited.inc();
+            No::TooFast { retry_after_ms }
+        })?;
+        Ok(Self(app))
     }
 }
 

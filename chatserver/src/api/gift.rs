@@ -1,4 +1,4 @@
-//! Gifts and notices: journaled before they are acknowledged, shown once however often they are
+//! Gifts, notices and other items of a business server: journaled before they are acknowledged, shown once however often they are
 //! asked for.
 //!
 //! The same idempotency key with the same content is answered 200 with the first id, with other
@@ -43,11 +43,21 @@ pub(crate) struct Give {
     lane: GiftLane,
 }
 
+/// A lane by the value of what is shown.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum GiftLane {
+pub(super) enum GiftLane {
     High,
     Low,
+}
+
+impl From<GiftLane> for Lane {
+    fn from(lane: GiftLane) -> Self {
+        match lane {
+            GiftLane::High => Self::HighGift,
+            GiftLane::Low => Self::LowGift,
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -77,24 +87,19 @@ pub(crate) async fn give(
     Names(room): Names<String>,
     headers: HeaderMap,
     Body(Give { viewer, gift_no, count, text, lane }): Body<Give>,
-) -> Result<Response, No> {
+) -> Result<Placed, No> {
     let room = api.own_room(app, &room).await?;
-    let Some(key) = header(&headers, KEY, gift::KEY_BYTES_MAX)? else {
-        return Err(No::Field { field: KEY, why: "a gift needs one".to_owned() });
-    };
+    let key = needed_key(&headers)?;
     if count == 0 {
         return Err(No::Field { field: "count", why: "must be at least 1".to_owned() });
     }
     if !text.is_empty() {
         check_text(&text)?;
     }
-    let lane = match lane {
-        GiftLane::High => Lane::HighGift,
-        GiftLane::Low => Lane::LowGift,
-    };
+    let lane = lane.into();
     let viewer = Some(viewer_of(&viewer)?);
     let body = ItemBody::Gift { gift_no, count, text };
-    api.show(Wish { room, key: key.to_owned(), lane, viewer, body }).await
+    api.show(Wish { room, key, lane, viewer, body }).await
 }
 
 /// `POST /v1/rooms/{room}/notices`: as a gift; the key may be left out by those who never repeat.
@@ -104,24 +109,54 @@ pub(crate) async fn notify(
     Names(room): Names<String>,
     headers: HeaderMap,
     Body(Notify { text }): Body<Notify>,
-) -> Result<Response, No> {
+) -> Result<Placed, No> {
     let room = api.own_room(app, &room).await?;
     check_text(&text)?;
-    let key = match header(&headers, KEY, gift::KEY_BYTES_MAX)? {
-        Some(key) => key.to_owned(),
-        // With a space, which no caller's key has.
-        None => {
-            let notice = api.notices.fetch_add(1, Ordering::Relaxed);
-            format!("{} {notice}", hex::encode(api.run))
-        }
-    };
+    let key = api.key_or_fresh(&headers)?;
     let (lane, body) = (Lane::Notice, ItemBody::Notice { text });
     api.show(Wish { room, key, lane, viewer: None, body }).await
 }
 
+/// The key of a request that needs one.
+pub(super) fn needed_key(headers: &HeaderMap) -> Result<String, No> {
+    let key = header(headers, KEY, gift::KEY_BYTES_MAX)?;
+    let missing = || No::Field { field: KEY, why: "it is needed here".to_owned() };
+    key.map(str::to_owned).ok_or_else(missing)
+}
+
+/// What became of a wish.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Placed {
+    /// It is durable.
+    New(ItemId),
+    /// It was before.
+    Again(ItemId),
+}
+
+impl IntoResponse for Placed {
+    fn into_response(self) -> Response {
+        match self {
+            Self::New(id) => (StatusCode::ACCEPTED, Json(Given { id })).into_response(),
+            Self::Again(id) => (StatusCode::OK, Json(Given { id })).into_response(),
+        }
+    }
+}
+
 impl Api {
+    /// The key of a request, or one that no other has.
+    pub(super) fn key_or_fresh(&self, headers: &HeaderMap) -> Result<String, No> {
+        Ok(match header(headers, KEY, gift::KEY_BYTES_MAX)? {
+            Some(key) => key.to_owned(),
+            // With a space, which no caller's key has.
+            None => {
+                let notice = self.notices.fetch_add(1, Ordering::Relaxed);
+                format!("{} {notice}", hex::encode(self.run))
+            }
+        })
+    }
+
     /// Has it shown, once for its key.
-    pub(super) async fn show(&self, wish: Wish) -> Result<Response, No> {
+    pub(super) async fn show(&self, wish: Wish) -> Result<Placed, No> {
         let Wish { room: RoomFact { app, room, open, settings, .. }, key, lane, viewer, body } =
             wish;
         let id = gift::id(app, &room, &key);
@@ -130,6 +165,7 @@ impl Api {
         if let Some(known) = self.site.rows.digest(id).await? {
             return self.repeat(id, lane, known == digest);
         }
+        kit::dying::pass("key_read", || true);
         if !open {
             return Err(No::Closed);
         }
@@ -145,6 +181,7 @@ impl Api {
         if let Wrote::Known(known) = self.site.rows.journal(entry).await? {
             return self.repeat(id, lane, known == digest);
         }
+        kit::dying::pass("journaled", || true);
         self.site.counts.gift(lane, Outcome::Accepted);
         let records = mail::accepted(vec![accepted]).into_iter().map(|it| it.record);
         for unsent in
@@ -153,13 +190,14 @@ impl Api {
             // It is durable, so the journal's keeper publishes it within seconds.
             tracing::debug!(error = %unsent, "a journaled item waits for the journal");
         }
-        Ok((StatusCode::ACCEPTED, Json(Given { id })).into_response())
+        kit::dying::pass("published", || true);
+        Ok(Placed::New(id))
     }
 
-    fn repeat(&self, id: ItemId, lane: Lane, is_same: bool) -> Result<Response, No> {
+    fn repeat(&self, id: ItemId, lane: Lane, is_same: bool) -> Result<Placed, No> {
         if is_same {
             self.site.counts.gift(lane, Outcome::Repeated);
-            return Ok((StatusCode::OK, Json(Given { id })).into_response());
+            return Ok(Placed::Again(id));
         }
         self.site.counts.gift(lane, Outcome::Reused);
         Err(No::KeyReused)
@@ -201,7 +239,7 @@ impl Api {
     }
 }
 
-fn check_text(text: &str) -> Result<(), No> {
+pub(super) fn check_text(text: &str) -> Result<(), No> {
     let invalid = |why: String| No::Field { field: "text", why };
     shape::graphemes(text).map_err(|error| invalid(error.to_string()))?;
     if text.len() > TEXT_BYTES_MAX {

@@ -1,20 +1,27 @@
 //! Items of a room: what it showed last, and what is taken back.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use chatserver_core::hold::Waiting;
+use chatserver_core::rank::Act;
 use proto::control::RoomFact;
-use proto::id::{ItemId, RoomId};
-use proto::item::{Body, Lane};
+use proto::envelope::Accepted;
+use proto::id::{AppId, ItemId, RoomId, ViewerId};
+use proto::item::{Body, Lane, Role};
 use proto::segment::Line;
+use proto::time::Wall;
 use serde::Serialize;
 
 use super::Api;
-use super::caller::{Caller, Names};
-use super::gift::Wish;
+use super::acts::{Signed, What};
+use super::caller::{Asked, Caller, Names};
+use super::gift::{Placed, Wish};
 use super::no::No;
+use super::pages::Listed;
 
 #[derive(Serialize)]
 struct Items<'a> {
@@ -42,14 +49,138 @@ pub(crate) async fn recall(
     State(api): State<Arc<Api>>,
     Caller(app): Caller,
     Names((room, id)): Names<(String, String)>,
+    Asked(signed): Asked<Signed>,
+) -> Result<Placed, No> {
+    api.take_back(app, (&room, &id), signed, Reach::Screens).await
+}
+
+/// `POST /v1/rooms/{room}/items/{id}/erase`: as a recall, and the item is taken out of files too.
+pub(crate) async fn erase(
+    State(api): State<Arc<Api>>,
+    Caller(app): Caller,
+    Names((room, id)): Names<(String, String)>,
+    Asked(signed): Asked<Signed>,
+) -> Result<Placed, No> {
+    api.take_back(app, (&room, &id), signed, Reach::Files).await
+}
+
+/// How far an item is taken back.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Reach {
+    /// Nobody sees it any more.
+    Screens,
+    /// It is in no file either.
+    Files,
+}
+
+impl Reach {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Screens => "recall",
+            Self::Files => "erase",
+        }
+    }
+}
+
+/// A comment that is held back.
+#[derive(Debug, Serialize)]
+struct Held {
+    id: ItemId,
+    account: ViewerId,
+    role: Role,
+    at_ms: Wall,
+    /// When it goes on.
+    until_ms: Wall,
+    text: String,
+}
+
+impl Held {
+    fn of(waiting: Waiting, hold_ms: u32) -> Self {
+        let Waiting { viewer, accepted: Accepted { item, .. }, .. } = waiting;
+        Self {
+            id: item.id,
+            account: viewer,
+            role: item.role,
+            at_ms: item.at,
+            until_ms: item.at + Duration::from_millis(hold_ms.into()),
+            text: item.body.text().unwrap_or_default().to_owned(),
+        }
+    }
+}
+
+/// `GET /v1/rooms/{room}/held`: what the room holds back at this chatserver, the oldest first.
+pub(crate) async fn held(
+    State(api): State<Arc<Api>>,
+    Caller(app): Caller,
+    Names(room): Names<String>,
 ) -> Result<Response, No> {
-    let room = api.own_room(app, &room).await?;
-    let of = id.parse().map(ItemId).map_err(|_| No::Field {
-        field: "id",
-        why: "must be an item's id, a number of 64 bits".to_owned(),
-    })?;
+    let RoomFact { room, .. } = api.own_room(app, &room).await?;
+    let (held, hold_ms) = api.desk.held(app, &room);
+    let rows: Vec<_> = held.into_iter().map(|it| Held::of(it, hold_ms)).collect();
+    Ok(Json(Listed { rows, next: None }).into_response())
+}
+
+fn tombstone(room: RoomFact, of: ItemId, reach: Reach) -> Wish {
     // With a space, which no caller's key has.
-    let key = format!("recall {of}");
-    let (lane, body) = (Lane::Notice, Body::Tombstone { of });
-    api.show(Wish { room, key, lane, viewer: None, body }).await
+    let key = format!("{} {of}", reach.name());
+    let body = match reach {
+        Reach::Screens => Body::Tombstone { of },
+        Reach::Files => Body::Erasure { of },
+    };
+    Wish { room, key, lane: Lane::Notice, viewer: None, body }
+}
+
+/// What became of a recall by rule.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Recalled {
+    /// It is durable.
+    Now,
+    /// It was before.
+    Before,
+    /// The room has no place for it now.
+    Later { after_ms: u32 },
+    /// Store or bus are away.
+    Away,
+    /// The room shows nothing any more.
+    Never,
+}
+
+impl Api {
+    async fn take_back(
+        &self,
+        app: AppId,
+        (room, id): (&str, &str),
+        signed: Signed,
+        reach: Reach,
+    ) -> Result<Placed, No> {
+        let deed = self.deed(app, room, signed).await?;
+        deed.allow(Act::Arrange)?;
+        let room = self.own_room(app, room).await?;
+        let of = id.parse().map(ItemId).map_err(|_| No::Field {
+            field: "id",
+            why: "must be an item's id, a number of 64 bits".to_owned(),
+        })?;
+        let placed = self.show(tombstone(room, of, reach)).await?;
+        if let Placed::New(_) = placed {
+            let what = What { on: Some(of.to_string()), ..What::default() };
+            let record = deed.record(self, reach.name(), what).write(app, Some(&deed.room))?;
+            self.site.rows.write_record(record).await?;
+        }
+        Ok(placed)
+    }
+
+    /// Recalls an item because a rule says so.
+    pub(crate) async fn recall_by_rule(&self, app: AppId, room: &RoomId, of: ItemId) -> Recalled {
+        let placed = match self.own_room(app, room.as_str()).await {
+            Ok(room) => self.show(tombstone(room, of, Reach::Screens)).await,
+            Err(no) => Err(no),
+        };
+        match placed {
+            Ok(Placed::New(_)) => Recalled::Now,
+            Ok(Placed::Again(_)) => Recalled::Before,
+            Err(No::OverShare { retry_after_ms }) => Recalled::Later { after_ms: retry_after_ms },
+            Err(No::Store(_)) => Recalled::Away,
+            Err(_) => Recalled::Never,
+        }
+    }
 }

@@ -44,6 +44,8 @@ pub(crate) enum No {
     KeyReused,
     #[error("the lane cannot show it soon enough")]
     OverShare { retry_after_ms: u32 },
+    #[error("the app asks too often")]
+    TooFast { retry_after_ms: u32 },
     #[error("there are as many of these as there may be")]
     TooMany,
     #[error(transparent)]
@@ -67,7 +69,7 @@ impl No {
             Self::Changed | Self::Moved { .. } => StatusCode::PRECONDITION_FAILED,
             Self::Field { .. } => StatusCode::BAD_REQUEST,
             Self::Form { status, .. } => *status,
-            Self::OverShare { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Self::OverShare { .. } | Self::TooFast { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::Store(_) | Self::Untold => StatusCode::SERVICE_UNAVAILABLE,
             Self::Fault => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -89,6 +91,7 @@ impl No {
             Self::Form { .. } => "invalid_form",
             Self::KeyReused => "key_reused",
             Self::OverShare { .. } => "over_share",
+            Self::TooFast { .. } => "rate_limited",
             Self::TooMany => "too_many",
             Self::Store(_) => "unavailable",
             Self::Untold => "untold",
@@ -98,7 +101,9 @@ impl No {
 
     const fn retry_after_ms(&self) -> u32 {
         match self {
-            Self::OverShare { retry_after_ms } => *retry_after_ms,
+            Self::OverShare { retry_after_ms } | Self::TooFast { retry_after_ms } => {
+                *retry_after_ms
+            }
             Self::Store(_) => AWAY_RETRY_MS,
             Self::Unauthorized
             | Self::Route

@@ -15,13 +15,14 @@ use proto::time::Wall;
 use serde::{Deserialize, Serialize};
 
 use super::Api;
-use super::acts::{Deed, Signed, What};
+use super::acts::{Deed, Signed, What, person};
 use super::caller::{Asked, Body, Caller, Names};
 use super::no::No;
 use super::pages::{Listed, Page};
+use crate::store::rows::Rows;
 
 /// Longest mute or ban with an end: a year.
-const SECONDS_MAX: u64 = 366 * 24 * 3600;
+pub(super) const SECONDS_MAX: u64 = 366 * 24 * 3600;
 /// The end of a ban without one: the last day of the year 9999, which every reader can count to.
 pub(super) const FOREVER: Wall = Wall(253_402_214_400_000);
 
@@ -189,9 +190,10 @@ impl Api {
         signed: Signed,
         viewer: &str,
     ) -> Result<(Deed, ViewerId, Standing), No> {
-        let deed = self.deed(app, room, signed).await?;
+        let mut deed = self.deed(app, room, signed).await?;
         let viewer = viewer_of(viewer)?;
-        let standing = self.standing(app, &deed.room, &viewer).await?;
+        let (standing, expect) = self.stands(app, &deed.room, &viewer).await?;
+        deed.guards.push(Rows::guard(&person(app, &deed.room, &viewer), expect));
         deed.allow(Act::To(deed.role_of(standing)))?;
         Ok((deed, viewer, standing))
     }

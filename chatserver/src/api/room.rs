@@ -174,7 +174,8 @@ impl Api {
             change(&mut after)?;
             if after != before {
                 after.version += 1;
-                if !self.site.rows.write_room(&after, record).await? {
+                if !self.site.rows.write_room(&after, record, deed.guards.clone()).await? {
+                    self.still(deed).await?;
                     continue;
                 }
             }

@@ -22,7 +22,7 @@ use super::people::viewer_of;
 use crate::store::Expect;
 
 /// Viewers of one request.
-const VIEWERS_MAX: usize = 500;
+pub(super) const VIEWERS_MAX: usize = 500;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -156,6 +156,7 @@ impl Api {
                 *places -= usize::from(is_new);
                 return Ok(());
             }
+            self.still(deed).await?;
         }
         Err(No::Changed)
     }

@@ -19,6 +19,7 @@ use super::acts::{Signed, What};
 use super::caller::{Asked, Body, Caller, Names, header};
 use super::no::No;
 use crate::lists;
+use crate::store::Write;
 use crate::store::rows::{APP_WORDS_MAX, LISTS_MAX, List, Record, Scope};
 
 /// Bytes of a list as JSON.
@@ -75,7 +76,7 @@ pub(crate) async fn put_app(
     Body(Put { words }): Body<Put>,
 ) -> Result<Response, No> {
     let record = Record::new(api.site.clock.wall(), "words");
-    api.put_words(Scope { app, room: None }, &headers, words, record).await
+    api.put_words(Scope { app, room: None }, &headers, words, record, Vec::new()).await
 }
 
 /// `PUT /v1/rooms/{room}/words`: the same for one room.
@@ -96,7 +97,7 @@ pub(crate) async fn put_room(
     }
     let record = deed.record(&api, "words", What::default());
     let scope = Scope { app, room: Some(deed.room) };
-    api.put_words(scope, &headers, words, record).await
+    api.put_words(scope, &headers, words, record, deed.guards).await
 }
 
 impl Api {
@@ -116,9 +117,10 @@ impl Api {
         headers: &HeaderMap,
         words: Vec<Word>,
         record: Record,
+        mut beside: Vec<Write>,
     ) -> Result<Response, No> {
         let value = Some(json!({ "words": words.len() }));
-        let record = Record { value, ..record }.write(scope.app, scope.room.as_ref())?;
+        beside.push(Record { value, ..record }.write(scope.app, scope.room.as_ref())?);
         let wanted = version(headers)?;
         let compiled = lists::compile(words.clone())
             .await
@@ -138,7 +140,7 @@ impl Api {
             if wanted.is_some_and(|it| it != before) {
                 return Err(No::Moved { version: before });
             }
-            if self.site.rows.write_words(&scope, before, &list, record.clone()).await? {
+            if self.site.rows.write_words(&scope, before, &list, beside.clone()).await? {
                 let answer = Replaced { version: list.version, words: compiled.len() };
                 change.done(compiled).await.map_err(|_| No::Untold)?;
                 let tag = [("etag", format!("\"{}\"", answer.version))];
@@ -166,6 +168,12 @@ impl FromRequestParts<Arc<Api>> for Turn {
 pub(super) fn version(headers: &HeaderMap) -> Result<Option<u64>, No> {
     match header(headers, "if-match", 32)? {
         None | Some("*") => Ok(None),
-        Some(text) => Ok(Some(text.trim_matches('"').parse().map_err(|_| No::Changed)?)),
+        Some(text) => {
+            let version = text.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
+            let version = version.filter(|it| it.bytes().all(|it| it.is_ascii_digit()));
+            let why = || "must be a version in quotes, or *".to_owned();
+            let version = version.and_then(|it| it.parse().ok());
+            version.map(Some).ok_or_else(|| No::Field { field: "if-match", why: why() })
+        }
     }
 }

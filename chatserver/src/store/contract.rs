@@ -57,6 +57,13 @@ async fn a_batch_happens_whole_or_not_at_all(store: &dyn RoomStore) {
         key("taken").remove(),
     ];
     assert_eq!(write(store, batch).await, Written::Done);
+    let batch = vec![key("free").keep(Expect::Version(1)), key("other").put(Expect::Any, "4")];
+    assert_eq!(write(store, batch).await, Written::Done);
+    let batch = vec![key("other").put(Expect::Any, "5"), key("free").keep(Expect::Absent)];
+    assert_eq!(write(store, batch).await, Written::Conflict { index: 1 });
+    assert_eq!(read(store, key("other")).await, Some((1, "4".into())));
+    assert_eq!(read(store, key("free")).await, Some((1, "3".into())));
+
     let keys = vec![key("taken"), key("free"), Key::new(Table::Open, "free"), key("free")];
     let values = store.get(keys).await.expect("the store is there");
     let bytes: Vec<_> = values.into_iter().map(|it| it.map(|it| it.bytes)).collect();

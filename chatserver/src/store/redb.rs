@@ -23,7 +23,8 @@ use tokio::sync::{mpsc, oneshot};
 pub use self::backup::backup;
 use self::file::{Source, StoreFile};
 use super::{
-    BATCH_MAX, Expect, Key, RoomStore, StoreError, Table, Value, Write, Written, check_writes,
+    BATCH_MAX, Change, Expect, Key, RoomStore, StoreError, Table, Value, Write, Written,
+    check_writes,
 };
 
 /// How long the disk may take.
@@ -222,13 +223,14 @@ fn apply(transaction: &WriteTransaction, writes: &[Write]) -> Result<Written, re
     }
     for (write, version) in writes.iter().zip(versions) {
         let mut table = transaction.open_table(definition(write.key.table))?;
-        match &write.bytes {
-            Some(bytes) => {
+        match &write.change {
+            Change::Put(bytes) => {
                 table.insert(write.key.name.as_str(), &*pack(version + 1, bytes))?;
             }
-            None => {
+            Change::Remove => {
                 table.remove(write.key.name.as_str())?;
             }
+            Change::Keep => {}
         }
     }
     Ok(Written::Done)

@@ -17,7 +17,7 @@ use proto::time::Wall;
 
 use super::{Expect, Key, RoomStore, StoreError, Table, Value, Write, Written, rooms_key};
 
-pub(crate) use acts::Acted;
+pub(crate) use acts::{Acted, ended};
 pub(crate) use audit::{Record, WHY_BYTES_MAX};
 pub(crate) use closed::Over;
 pub(crate) use devices::{Held, Row, Subject};
@@ -127,11 +127,13 @@ impl Rows {
         }
     }
 
-    /// Writes a room if its row has the version before `fact.version`; whether it did.
+    /// Writes a room if its row has the version before `fact.version`, and `guards` hold; whether
+    /// it did.
     pub(crate) async fn write_room(
         &self,
         fact: &RoomFact,
         record: &Record,
+        guards: Vec<Write>,
     ) -> Result<bool, StoreError> {
         let expect = match fact.version.saturating_sub(1) {
             0 => Expect::Absent,
@@ -142,6 +144,7 @@ impl Rows {
         let at = record.at;
         let mut writes = vec![write, record.write(fact.app, Some(&fact.room))?];
         writes.extend((!fact.open).then(|| closed::mark(&fact.room, at)));
+        writes.extend(guards);
         Ok(self.store.write(writes).await? == Written::Done)
     }
 

@@ -42,6 +42,21 @@ async fn a_mute_bites_until_it_is_taken_back() {
 }
 
 #[tokio::test]
+async fn a_mute_whose_write_happened_unsaid_is_told() {
+    let world = World::start().await;
+    world.room(json!({})).await;
+    world.store_is_mute.store(true, Ordering::Relaxed);
+
+    let mute = json!({"viewer": "v", "seconds": 60});
+    let (status, problem) = world.post("/v1/rooms/r/mutes", mute).await;
+    world.store_is_mute.store(false, Ordering::Relaxed);
+
+    assert_eq!((status.as_u16(), &problem["code"]), (503, &json!("unavailable")));
+    let is_mute = |it: &Fact| matches!(it, Fact::Mute { until, .. } if *until > Wall(0));
+    world.facts().await.find(is_mute).await;
+}
+
+#[tokio::test]
 async fn a_mute_through_another_chatserver_bites_here_within_a_second() {
     let world = World::start().await;
     world.room(json!({"viewer_burst": 1000})).await;

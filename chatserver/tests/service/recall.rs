@@ -29,6 +29,23 @@ async fn a_recalled_item_gets_one_tombstone_however_often_it_is_recalled() {
 }
 
 #[tokio::test]
+async fn an_erasure_is_asked_of_the_broadcaster_once_also_after_a_recall() {
+    let world = World::start().await;
+    world.room(json!({})).await;
+    recall(&world, "r", "7").await;
+
+    let path = "/v1/rooms/r/items/7/erase";
+    let (status, first) = world.call(Method::POST, path, &[], None).await;
+    let (again, second) = world.call(Method::POST, path, &[], None).await;
+
+    assert_eq!((status, again), (StatusCode::ACCEPTED, StatusCode::OK));
+    assert_eq!(first, second);
+    let mut accepted = world.accepted().await;
+    assert_eq!(accepted.next().await.item.body, Body::Tombstone { of: ItemId(7) });
+    assert_eq!(accepted.next().await.item.body, Body::Erasure { of: ItemId(7) });
+}
+
+#[tokio::test]
 async fn what_is_no_id_and_another_rooms_item_are_refused() {
     let world = World::start().await;
     world.room(json!({})).await;
@@ -88,7 +105,7 @@ async fn shown(world: &World, texts: &[&str]) -> serde_json::Value {
     waited.unwrap_or_else(|_| panic!("not {texts:?}"))
 }
 
-fn flush(slot: u64, items: Vec<Item>) -> RoomEvent {
+pub(crate) fn flush(slot: u64, items: Vec<Item>) -> RoomEvent {
     let items = (1..).zip(items).map(|(seq, item)| Placed { seq: Seq(seq), item }).collect();
     RoomEvent::Flush { gen_no: Gen(1), slot: SlotNo(slot), part: 0, at: Wall(0), items }
 }

@@ -49,6 +49,8 @@ pub(crate) struct World {
     pub(crate) health: Health,
     pub(crate) meter: Meter,
     pub(crate) store_is_away: Arc<AtomicBool>,
+    /// Writes happen, and nobody is told so.
+    pub(crate) store_is_mute: Arc<AtomicBool>,
     /// Whoever holds it keeps writes waiting.
     pub(crate) store_turn: Arc<RwLock<()>>,
     /// Writes that wait.
@@ -99,11 +101,13 @@ impl World {
             .build()
             .unwrap();
         let store_is_away = Arc::<AtomicBool>::default();
+        let store_is_mute = Arc::<AtomicBool>::default();
         let store = RedbStore::open(&folder.path().join("rooms.redb")).unwrap();
         let (store_turn, store_waits) = (Arc::<RwLock<()>>::default(), Arc::default());
         let store = FaultyStore {
             store,
             is_away: Arc::clone(&store_is_away),
+            is_mute: Arc::clone(&store_is_mute),
             turn: Arc::clone(&store_turn),
             waits: Arc::clone(&store_waits),
         };
@@ -115,6 +119,7 @@ impl World {
             health: Health::default(),
             meter: Meter::new(),
             store_is_away,
+            store_is_mute,
             store_turn,
             store_waits,
             quota: Arc::new(MemoryQuota::new(1000)),
@@ -202,7 +207,12 @@ impl World {
     }
 
     pub(crate) fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
-        self.client.request(method, format!("{}{path}", self.base))
+        self.client.request(method, self.url(path))
+    }
+
+    /// Where the business API has this.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
     }
 
     /// Publishes one record of a link with these comments of `viewer`.
@@ -312,6 +322,7 @@ pub(crate) async fn answer(request: reqwest::RequestBuilder) -> (StatusCode, Val
 struct FaultyStore {
     store: RedbStore,
     is_away: Arc<AtomicBool>,
+    is_mute: Arc<AtomicBool>,
     turn: Arc<RwLock<()>>,
     waits: Arc<AtomicUsize>,
 }
@@ -349,7 +360,11 @@ impl RoomStore for FaultyStore {
             let turn = self.turn.read().await;
             self.waits.fetch_sub(1, Ordering::Relaxed);
             drop(turn);
-            self.unless_away(self.store.write(writes)).await
+            let written = self.unless_away(self.store.write(writes)).await;
+            if self.is_mute.load(Ordering::Relaxed) {
+                return Err(StoreError::Away { why: "a test".to_owned() });
+            }
+            written
         }
         .boxed()
     }

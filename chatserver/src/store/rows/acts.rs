@@ -8,7 +8,7 @@ use proto::control::{Fact, Standing};
 use proto::time::Wall;
 
 use super::{PAGE_MAX, Rows};
-use crate::store::{Expect, Key, StoreError, Table, Value, Write, Written, acts_key};
+use crate::store::{Change, Expect, Key, StoreError, Table, Value, Write, Written, acts_key};
 
 /// How long a kick is told to those who start: no ticket lives longer.
 const KICK_LIFE: std::time::Duration = auth_core::revocation::NOT_BEFORE_LIFE;
@@ -34,17 +34,18 @@ impl Rows {
         Ok((found.and_then(|it| Fact::decode(&it.bytes).ok()), expect))
     }
 
-    /// Writes an act, with who did it if that is to be remembered. Where nothing stands yet, the
-    /// app must have fewer than `acts_max`, unless the act only ends something.
+    /// Writes an act, and `beside` it who did it, if that is to be remembered, and what that one's
+    /// right rests on. Where nothing stands yet, the app must have fewer than `acts_max`, unless
+    /// the act only ends something.
     pub(crate) async fn write_act(
         &self,
         act: &Fact,
         expect: Expect,
-        record: Option<Write>,
+        beside: Vec<Write>,
         acts_max: u32,
     ) -> Result<Acted, StoreError> {
         let key = act.key();
-        let mut writes: Vec<_> = record.into_iter().collect();
+        let mut writes = beside;
         let mut turn = None;
         if expect == Expect::Absent {
             turn = Some(self.counting.lock().await);
@@ -63,6 +64,21 @@ impl Rows {
             Written::Done => Ok(Acted::Done),
             Written::Conflict { .. } => Ok(Acted::Changed),
         }
+    }
+
+    /// The row of what a viewer is in a room, which must not change before something is done.
+    pub(crate) fn guard(person: &Fact, expect: Expect) -> Write {
+        Key::new(Table::Acts, person.key()).keep(expect)
+    }
+
+    /// Whether what others' rights rest on is still as it was.
+    pub(crate) async fn hold(&self, guards: &[Write]) -> Result<bool, StoreError> {
+        let rows = self.store.get(guards.iter().map(|it| it.key.clone()).collect()).await?;
+        Ok(rows.into_iter().zip(guards).all(|(row, guard)| match guard.expect {
+            Expect::Any => true,
+            Expect::Absent => row.is_none(),
+            Expect::Version(version) => row.is_some_and(|it| it.version == version),
+        }))
     }
 
     /// How many acts an app has, and what must be there for that to be replaced.
@@ -123,7 +139,7 @@ impl Rows {
             for (name, version) in &acts {
                 *apps.entry(app_of(name)).or_default() += 1;
                 let (key, expect) = (Key::new(Table::Acts, name), Expect::Version(*version));
-                writes.push(Write { key, expect, bytes: None });
+                writes.push(Write { key, expect, change: Change::Remove });
             }
             for (app, removed) in apps {
                 let (count, counted) = self.count_of(app).await?;
@@ -149,7 +165,7 @@ fn app_of(key: &str) -> &str {
 }
 
 /// What everyone is told instead of an act of a room that is forgotten. None: it ends by itself.
-pub(super) fn ended(act: Fact) -> Option<Fact> {
+pub(crate) fn ended(act: Fact) -> Option<Fact> {
     match act {
         Fact::Mute { app, room, viewer, .. } => {
             Some(Fact::Mute { app, room, viewer, until: Wall(0) })
@@ -215,6 +231,7 @@ mod tests {
     use std::time::Duration;
 
     use proto::id::{AppId, RoomId, ViewerId};
+    use proto::item::Role;
 
     use super::super::Record;
     use super::*;
@@ -237,11 +254,11 @@ mod tests {
             listed.clone(),
         ];
         for act in &acts {
-            let record = Record::new(NOW, "test").write(AppId(1), None).ok();
+            let record = vec![Record::new(NOW, "test").write(AppId(1), None).unwrap()];
             assert_eq!(rows.write_act(act, Expect::Absent, record, 10).await, Ok(Acted::Done));
         }
         let one_more = mute("more", NOW + Duration::from_secs(1));
-        let full = rows.write_act(&one_more, Expect::Absent, None, 5).await;
+        let full = rows.write_act(&one_more, Expect::Absent, vec![], 5).await;
 
         assert_eq!(full, Ok(Acted::TooMany));
         assert_eq!(rows.count_of("1").await.map(|it| it.0), Ok(5));
@@ -253,11 +270,33 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn nothing_is_done_on_a_right_that_ended_meanwhile() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = RedbStore::open(&folder.path().join("rooms.redb")).unwrap();
+        let rows = Rows::new(Arc::new(store));
+        let moderator = Standing { role: Some(Role::Moderator), ..Standing::default() };
+        let write = async |standing, expect| {
+            rows.write_act(&person("mod", standing), expect, vec![], 10).await
+        };
+        write(moderator, Expect::Absent).await.unwrap();
+        let guards = vec![Rows::guard(&person("mod", moderator), Expect::Version(1))];
+        let mute = |name| mute(name, Wall(u64::MAX));
+        let before = rows.write_act(&mute("a"), Expect::Absent, guards.clone(), 10).await;
+
+        write(Standing::default(), Expect::Version(1)).await.unwrap();
+        let after = rows.write_act(&mute("b"), Expect::Absent, guards.clone(), 10).await;
+
+        assert_eq!((before, after), (Ok(Acted::Done), Ok(Acted::Changed)));
+        assert_eq!(rows.hold(&guards).await, Ok(false));
+        assert_eq!(rows.acts("mute:", None).await, Ok((vec![mute("a")], None)));
+    }
+
+    #[tokio::test]
     async fn whoever_has_all_acts_that_an_app_may_have_can_still_change_and_end_them() {
         let folder = tempfile::tempdir().unwrap();
         let store = RedbStore::open(&folder.path().join("rooms.redb")).unwrap();
         let rows = Rows::new(Arc::new(store));
-        let write = async |act: &Fact, expect| rows.write_act(act, expect, None, 1).await;
+        let write = async |act: &Fact, expect| rows.write_act(act, expect, vec![], 1).await;
         let first = mute("first", NOW);
         assert_eq!(write(&first, Expect::Absent).await, Ok(Acted::Done));
 

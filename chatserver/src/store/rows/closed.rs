@@ -88,7 +88,7 @@ impl Rows {
         let words = self.words_version(&scope).await?;
         if words > 0 {
             let none = List { version: now.0.max(words + 1), words: Vec::new() };
-            self.write_words(&scope, words, &none, record.write(app, Some(&room))?).await?;
+            self.write_words(&scope, words, &none, vec![record.write(app, Some(&room))?]).await?;
         }
         let count = self.one(rooms_key(app)).await?;
         let expect = count.as_ref().map_or(Expect::Absent, |it| Expect::Version(it.version));
@@ -132,12 +132,12 @@ mod tests {
         }
         let viewer = ViewerId::parse("v").unwrap();
         let mute = |until| Fact::Mute { app, room: id("r"), viewer: viewer.clone(), until };
-        rows.write_act(&mute(Wall(u64::MAX)), Expect::Absent, None, 1).await.unwrap();
+        rows.write_act(&mute(Wall(u64::MAX)), Expect::Absent, vec![], 1).await.unwrap();
         let words = vec![Word { text: "bad".to_owned(), action: Action::Refuse }];
         let (scope, list) = (Scope { app, room: Some(id("r")) }, List { version: 1, words });
         let write = record.write(app, None).unwrap();
-        assert_eq!(rows.write_words(&scope, 0, &list, write).await, Ok(true));
-        assert_eq!(rows.write_room(&room("r", 2, false), &record).await, Ok(true));
+        assert_eq!(rows.write_words(&scope, 0, &list, vec![write]).await, Ok(true));
+        assert_eq!(rows.write_room(&room("r", 2, false), &record, vec![]).await, Ok(true));
 
         assert_eq!(rows.over(now + LIFE, LIFE).await, Ok(vec![]));
         let full = create("t").await;

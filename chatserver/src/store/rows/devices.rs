@@ -8,7 +8,7 @@ use proto::time::Wall;
 use serde::{Deserialize, Serialize};
 
 use super::Rows;
-use crate::store::{Expect, Key, StoreError, Table, Value, Write, Written};
+use crate::store::{Change, Expect, Key, StoreError, Table, Value, Write, Written};
 
 /// How long a place that nobody holds is remembered: records come again within seconds.
 const EMPTY_LIFE: Duration = Duration::from_mins(10);
@@ -73,7 +73,7 @@ impl Rows {
         for (name, value) in over {
             let (key, expect) = (Key::new(Table::Devices, name), Expect::Version(value.version));
             // Who came in meanwhile stays.
-            self.store.write(vec![Write { key, expect, bytes: None }]).await?;
+            self.store.write(vec![Write { key, expect, change: Change::Remove }]).await?;
         }
         Ok(next)
     }

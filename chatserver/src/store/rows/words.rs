@@ -5,7 +5,7 @@ use proto::id::{AppId, RoomId};
 use serde::{Deserialize, Serialize};
 
 use super::{PAGE_MAX, Rows, damaged};
-use crate::store::{Expect, Key, StoreError, Table, Value, Write, Written};
+use crate::store::{Change, Expect, Key, StoreError, Table, Value, Write, Written};
 
 /// Lists of one app: its own and its rooms'.
 pub(crate) const LISTS_MAX: usize = 1000;
@@ -74,7 +74,7 @@ impl Rows {
         scope: &Scope,
         before: u64,
         list: &List,
-        record: Write,
+        beside: Vec<Write>,
     ) -> Result<bool, StoreError> {
         let (expect, old) = match self.words_head(scope).await? {
             Some((row, head)) => (Expect::Version(row), head),
@@ -86,8 +86,9 @@ impl Rows {
         let parts = parts(&list.words);
         let head = Head { version: list.version, parts: parts.len(), words: list.words.len() };
         let bytes = serde_json::to_vec(&head).expect("numbers are JSON");
-        let bytes = (head.words > 0).then(|| bytes.into());
-        let mut writes = vec![Write { key: head_key(scope), expect, bytes }, record];
+        let change = if head.words > 0 { Change::Put(bytes.into()) } else { Change::Remove };
+        let mut writes = vec![Write { key: head_key(scope), expect, change }];
+        writes.extend(beside);
         writes.extend((0..old.parts).map(|no| part_key(scope, before, no).remove()));
         let new = parts.into_iter().enumerate();
         writes
@@ -195,16 +196,16 @@ mod tests {
         let record = || Record::new(Wall(1), "words").write(AppId(1), None).unwrap();
 
         assert_eq!(rows.words(&scope).await, Ok(List::default()));
-        assert_eq!(rows.write_words(&scope, 0, &full, record()).await, Ok(true));
+        assert_eq!(rows.write_words(&scope, 0, &full, vec![record()]).await, Ok(true));
         assert!(parts(&full.words).len() > 5);
         assert_eq!(rows.words(&scope).await, Ok(full.clone()));
-        assert_eq!(rows.write_words(&scope, 0, &small, record()).await, Ok(false));
-        assert_eq!(rows.write_words(&scope, 7, &small, record()).await, Ok(true));
+        assert_eq!(rows.write_words(&scope, 0, &small, vec![record()]).await, Ok(false));
+        assert_eq!(rows.write_words(&scope, 7, &small, vec![record()]).await, Ok(true));
         assert_eq!(rows.words(&scope).await, Ok(small));
         assert_eq!(rows.word_lists(None).await, Ok((vec![scope.clone()], None)));
         assert_eq!(rows.other_words(&scope).await, Ok((0, 0)));
         assert_eq!(rows.other_words(&Scope { room: None, ..scope.clone() }).await, Ok((1, 1)));
-        assert_eq!(rows.write_words(&scope, 9, &none, record()).await, Ok(true));
+        assert_eq!(rows.write_words(&scope, 9, &none, vec![record()]).await, Ok(true));
         assert_eq!(rows.store.list(Table::Words, String::new(), None, 9).await.unwrap().len(), 0);
     }
 }

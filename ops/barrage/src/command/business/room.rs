@@ -33,6 +33,12 @@ enum RoomCommand {
     Notice(Notice),
     /// Say what a viewer is in the room, whatever the viewer's ticket says
     Appoint(Appoint),
+    /// List the comments that a room holds back (`hold_ms`) at this chatserver, a JSON object a line
+    Held(One),
+    /// Take an item from all screens, or a comment from those that are held back
+    Recall(Recall),
+    /// Take an item from all screens, and out of segments that are written already
+    Erase(Recall),
     /// List who did what in a room, the newest first, a JSON object a line
     Audit(One),
 }
@@ -79,6 +85,14 @@ struct Notice {
     act: Act,
     /// The text; without one the notice is cleared
     text: Option<String>,
+}
+
+#[derive(Args, Debug)]
+struct Recall {
+    #[command(flatten)]
+    act: Act,
+    /// The item's id
+    id: String,
 }
 
 #[derive(Args, Debug)]
@@ -130,6 +144,20 @@ pub(crate) async fn run(args: Room) -> anyhow::Result<ExitCode> {
             Api::find(&one.target)?.call(call.signed(&signed)).await?;
         }
         RoomCommand::Appoint(args) => appoint(&args).await?,
+        RoomCommand::Held(One { target, room }) => {
+            let path = ["rooms", room.as_str(), "held"];
+            show_rows(&Api::find(&target)?.rows(&path, "rows").await?);
+        }
+        RoomCommand::Recall(Recall { act: Act { one, signed }, id }) => {
+            let path = ["rooms", one.room.as_str(), "items", &id];
+            let call = Call::new(Method::DELETE, &path).signed(&signed);
+            show(&Api::find(&one.target)?.call(call).await?)?;
+        }
+        RoomCommand::Erase(Recall { act: Act { one, signed }, id }) => {
+            let path = ["rooms", one.room.as_str(), "items", id.as_str(), "erase"];
+            let call = Call::new(Method::POST, &path).signed(&signed);
+            show(&Api::find(&one.target)?.call(call).await?)?;
+        }
         RoomCommand::Audit(One { target, room }) => {
             let path = ["rooms", room.as_str(), "audit"];
             show_rows(&Api::find(&target)?.rows(&path, "rows").await?);

@@ -1,0 +1,75 @@
+//! How often one app may ask: a bucket of requests for each, whatever they ask for.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use auth_core::app::App;
+use governor::clock::Clock as _;
+use governor::middleware::NoOpMiddleware;
+use governor::state::{InMemoryState, NotKeyed};
+use governor::{Quota, RateLimiter};
+use kit::clock::Clock;
+use proto::id::AppId;
+use proto::time::millis;
+
+use crate::config::Config;
+
+/// The buckets of all apps.
+#[derive(Debug)]
+pub(crate) struct Rates(BTreeMap<AppId, Bucket>);
+
+type Bucket = RateLimiter<NotKeyed, InMemoryState, Ticks, NoOpMiddleware<Duration>>;
+
+/// The process's clock, as governor reads it.
+#[derive(Clone, Debug)]
+struct Ticks(Clock);
+
+impl governor::clock::Clock for Ticks {
+    type Instant = Duration;
+
+    fn now(&self) -> Duration {
+        Duration::from_millis(self.0.mono().0)
+    }
+}
+
+impl Rates {
+    /// Zeros count as 1; the configuration refuses them.
+    pub(crate) fn new(apps: &[App], config: &Config, clock: &Clock) -> Self {
+        let at_least_1 = |it| NonZeroU32::new(it).unwrap_or(NonZeroU32::MIN);
+        let quota = Quota::per_second(at_least_1(config.app_requests_per_s));
+        let quota = quota.allow_burst(at_least_1(config.app_requests_burst));
+        let bucket = || RateLimiter::direct_with_clock(quota, Ticks(clock.clone()));
+        Self(apps.iter().map(|it| (it.id, bucket())).collect())
+    }
+
+    /// Lets one request of the app pass, or says after how many milliseconds it may ask again.
+    pub(super) fn check(&self, app: AppId) -> Result<(), u32> {
+        let Some(bucket) = self.0.get(&app) else { return Ok(()) };
+        bucket.check().map_err(|until| {
+            let wait = millis(until.wait_time_from(bucket.clock().now()));
+            u32::try_from(wait).unwrap_or(u32::MAX).max(1)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_app_has_its_own_bucket() {
+        let apps: Vec<App> =
+            serde_json::from_str(r#"[{"id": 1, "api_keys": []}, {"id": 2, "api_keys": []}]"#)
+                .unwrap();
+        let config = Config { app_requests_per_s: 1, app_requests_burst: 3, ..Config::default() };
+        let rates = Rates::new(&apps, &config, &Clock::system());
+
+        let passed = (0..4).map(|_| rates.check(AppId(1)).is_ok()).filter(|it| *it).count();
+        let wait = rates.check(AppId(1)).unwrap_err();
+
+        assert_eq!(passed, 3);
+        assert!((1..=1000).contains(&wait), "{wait}");
+        assert_eq!(rates.check(AppId(2)), Ok(()));
+    }
+}
