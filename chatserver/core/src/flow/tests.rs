@@ -61,8 +61,9 @@ fn a_flood_that_lasts_makes_up_for_its_burst() {
     assert!(seconds[1..10].iter().all(|it| *it == 100), "{seconds:?}");
     assert!(seconds[11..20].iter().all(|it| (91..=92).contains(it)), "{seconds:?}");
     assert!(seconds[45..].iter().all(|it| *it == 100), "{seconds:?}");
-    let batch = 25;
-    assert_eq!(seconds.iter().sum::<usize>(), 6_000 + batch);
+    // The rate, and a batch.
+    let all = seconds.iter().sum::<usize>();
+    assert!((6_020..=6_025).contains(&all), "{all}: {seconds:?}");
 }
 
 #[test]
@@ -72,7 +73,7 @@ fn a_burst_is_shared_by_all() {
     stream.hear(Seen::default(), limit, Mono(0));
 
     // What the others leave in a batch, and a third of what is saved.
-    assert_eq!(pass(&mut stream, limit, 0..100), 25 + 75 + 9);
+    assert_eq!(pass(&mut stream, limit, 0..200), 25 + 75 + 19);
 }
 
 #[test]
