@@ -3,13 +3,16 @@
 //! `admit.judge` is everything between a link's entry and its verdict: shape, state, rate, repeats
 //! in the room and of the sender, 100,000 listed words, links and contacts, the room's quota; what
 //! is admitted has its id then, and waits for the bus. `admit.turn` is that with the bus's answer
-//! and the reply. `admit.p99` is the time of one judgement. `admit.words` reads and scans alone.
+//! and the reply; `admit.evidence` is that with the evidence ledger, up to the bytes that its writer
+//! hands to the disk, beside the same without. `admit.p99` is the time of one judgement.
+//! `admit.words` reads and scans alone.
 //!
 //! The peer is the plain `aho-corasick` of the same words over the same texts as they are: it
 //! folds nothing, so that it finds no word in disguise.
 //!
 //! The texts are the sample's, or those of a recording that `BENCH_COMMENTS` names.
 
+mod evidence;
 mod scene;
 mod texts;
 
@@ -35,11 +38,12 @@ pub(crate) fn run() -> anyhow::Result<Vec<Line>> {
     let mut scene = Scene::new(&texts)?;
     let peer = AhoCorasick::new(texts.words.iter().map(|it| &it.text))?;
     let mut scanner = Scanner::default();
-    let [mut judge, mut turn, mut words, mut plain] = [const { Vec::new() }; 4];
+    let [mut judge, mut turn, mut witnessed, mut words, mut plain] = [const { Vec::new() }; 5];
     for _ in 0..ROUNDS {
         let (judged, whole) = scene.play(TURNS)?;
         judge.push(judged);
         turn.push(whole);
+        witnessed.push(scene.play_witnessed(TURNS)?);
         words.push(texts.rate(|it| {
             black_box(scanner.scan(it, &[&scene.words]).len());
         }));
@@ -48,6 +52,7 @@ pub(crate) fn run() -> anyhow::Result<Vec<Line>> {
         }));
     }
     ensure!(scene.admitted() > 0.5, "only {} of all comments were admitted", scene.admitted());
+    let (evidence, without) = (median(&mut witnessed), median(&mut turn));
     let peer = median(&mut plain);
     let beside = |name: &str, rates: &mut [f64]| {
         let value = median(rates);
@@ -58,6 +63,13 @@ pub(crate) fn run() -> anyhow::Result<Vec<Line>> {
         beside("judge", &mut judge),
         beside("turn", &mut turn),
         beside("words", &mut words),
+        Line {
+            name: "admit.evidence".to_owned(),
+            value: evidence,
+            unit: "1/s/core",
+            peer: Some("admit.turn, without a ledger"),
+            ratio: Some(evidence / without),
+        },
         Line::alone("admit.plain", peer, "1/s/core"),
         Line::alone("admit.p99", p99_ns(&mut scene)?, "ns"),
         Line::alone("admit.admitted", scene.admitted(), "of all"),
@@ -73,7 +85,7 @@ fn p99_ns(scene: &mut Scene) -> anyhow::Result<f64> {
             scene.judge(input);
             times.push(cpu::nanos() - start);
         }
-        scene.answer()?;
+        scene.answer(|_, _| {})?;
     }
     times.sort_unstable();
     Ok(times[times.len() * 99 / 100] as f64)

@@ -1,7 +1,9 @@
 //! A room gets twenty times what it shows, through three chatservers: what is admitted is what it
-//! shows, whoever is refused is told so, gifts and notices lose nothing, and everybody counts alike.
+//! shows, a review hook is asked about no more, whoever is refused is told so, gifts and notices
+//! lose nothing, and everybody counts alike.
 
 mod gifts;
+mod hook;
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -12,9 +14,11 @@ use proto::control::RoomSettings;
 use proto::id::NodeId;
 use proto::verdict::Reason;
 use stack::crowd::Summary;
+use stack::identity::APP;
 
 use crate::cli::Size;
 use crate::crowd::check_descriptors;
+use hook::Hook;
 
 /// Descriptors of one viewer: both ends of its connection, and of the one for segments.
 const DESCRIPTORS_PER_VIEWER: usize = 4;
@@ -28,8 +32,14 @@ const VIEWER: (u32, u32) = (5, 200);
 const LAPSE_MAX: Duration = Duration::from_secs(20);
 /// Chatservers beside the first.
 const MORE: u16 = 2;
-/// Comments that may be admitted, in percent of what the room shows.
+/// The burst that a room takes after quiet has passed within this time; then the rate counts.
+const BURST_MAX: Duration = Duration::from_secs(2);
+/// Comments that may be admitted then, in percent of what the room shows.
 const ADMITTED_PERCENT: RangeInclusive<u64> = 90..=110;
+/// Comments that links may pass on, burst included.
+const PASSED_ON_PERCENT_MAX: u64 = 200;
+/// Requests of the business API: more than gifts are asked for.
+const REQUESTS_PER_S: u32 = 20_000;
 
 /// How much.
 #[derive(Clone, Copy, Debug)]
@@ -37,22 +47,22 @@ struct Plan {
     viewers: usize,
     items_per_s: u32,
     length: Duration,
-    /// Comments that links may pass on, in percent of what the room shows. In a run of seconds the
-    /// moment in which nobody knows of the flood weighs more.
-    passed_on_percent_max: u64,
+    /// Comments that may be admitted and reviewed, burst included, in percent of what the room
+    /// shows. In a run of seconds the burst weighs more.
+    burst_percent_max: u64,
     gifts_per_s: u32,
     gifts_length: Duration,
 }
 
-/// Offers 400 comments a second for 6 s, or 1,000 for 20 s; then 500 gifts a second for 3 s, or
+/// Offers 400 comments a second for 8 s, or 1,000 for 20 s; then 500 gifts a second for 3 s, or
 /// 5,000 for a minute.
 pub(crate) async fn run(size: Size, line: &mut Line) -> anyhow::Result<()> {
     let plan = size.pick(
         Plan {
             viewers: 100,
             items_per_s: 20,
-            length: Duration::from_secs(6),
-            passed_on_percent_max: 400,
+            length: Duration::from_secs(8),
+            burst_percent_max: 140,
             gifts_per_s: 500,
             gifts_length: Duration::from_secs(3),
         },
@@ -60,7 +70,7 @@ pub(crate) async fn run(size: Size, line: &mut Line) -> anyhow::Result<()> {
             viewers: 1_000,
             items_per_s: 50,
             length: Duration::from_secs(20),
-            passed_on_percent_max: 200,
+            burst_percent_max: 110,
             gifts_per_s: 5_000,
             gifts_length: Duration::from_mins(1),
         },
@@ -74,8 +84,13 @@ pub(crate) async fn run(size: Size, line: &mut Line) -> anyhow::Result<()> {
         viewer_refill_ms,
         ..stage::settings()
     };
+    let hook = Hook::start().await?;
+    let (review, outward) = (hook.review(APP)?, hook.outward()?);
     let stage = Stage::open(folder.path(), line.seed(), &settings, |config| {
         config.chatserver.nodes_min = 1 + u32::from(MORE);
+        config.chatserver.app_requests_per_s = REQUESTS_PER_S;
+        config.chatserver.app_requests_burst = REQUESTS_PER_S;
+        (config.chatserver.review, config.chatserver.outward) = (review, outward);
         config.more_chatservers = (1..=MORE)
             .map(|shard| {
                 let mut beside = config.chatserver.clone();
@@ -86,9 +101,10 @@ pub(crate) async fn run(size: Size, line: &mut Line) -> anyhow::Result<()> {
     });
     let stage = stage.await?;
     speak_alone(&stage, plan, line).await?;
-    flood(&stage, plan, line).await?;
+    flood(&stage, &hook, plan, line).await?;
     gifts::run(&stage, plan.gifts_per_s, plan.gifts_length, line).await?;
-    stage.close().await
+    stage.close().await?;
+    hook.end().await
 }
 
 /// One viewer says as much as a thousand.
@@ -112,14 +128,18 @@ async fn speak_alone(stage: &Stage, plan: Plan, line: &mut Line) -> anyhow::Resu
 }
 
 /// Many viewers, each within its own limit, say together much more than the room shows.
-async fn flood(stage: &Stage, plan: Plan, line: &mut Line) -> anyhow::Result<()> {
+async fn flood(stage: &Stage, hook: &Hook, plan: Plan, line: &mut Line) -> anyhow::Result<()> {
     let crowd = stage.crowd(plan.viewers).await?;
-    let before = Counts::of(stage);
+    let (before, asked_before) = (Counts::of(stage), hook.calls());
     let per_s = TIMES * u64::from(plan.items_per_s);
     progress(&format!("  {} viewers say {per_s} comments a second", plan.viewers));
-    let script = stage::steady(per_s, plan.length, 8);
-    let protect = gifts::trickle(stage, plan.length);
-    let ((), protected) = tokio::join!(crowd.play(&script, 1.0, None), protect);
+    let say = async {
+        crowd.play(&stage::steady(per_s, BURST_MAX, 8), 1.0, None).await;
+        let burst = Counts::of(stage);
+        crowd.play(&stage::steady(per_s, plan.length - BURST_MAX, 8), 1.0, None).await;
+        (burst, Counts::of(stage))
+    };
+    let ((burst, end), protected) = tokio::join!(say, gifts::trickle(stage, plan.length));
     let protected = protected?;
     let sampled = || stage.meter.gauge(list::CHATSERVER_ROOMS_SAMPLED, &[]).get();
     let was_sampled = stage.meter.counter(list::CHATSERVER_KEEPS_TOLD_TOTAL, &[]).get() > 0;
@@ -134,23 +154,40 @@ async fn flood(stage: &Stage, plan: Plan, line: &mut Line) -> anyhow::Result<()>
     line.check(was_sampled, || "links were not told to pass on a share".to_owned());
     line.figure("lapse_ms", *lapsed.as_ref().unwrap_or(&0));
     line.check(lapsed.is_ok(), || "links still pass on a share".to_owned());
-    compare(&summary, counts, protected, plan, line);
+    let steady = end.since(burst).admitted;
+    limit(steady, counts, hook.calls() - asked_before, plan, line);
+    compare(&summary, counts, protected, line);
     Ok(())
 }
 
-/// Holds the four counts against each other, and against what the room shows.
-fn compare(summary: &Summary, counts: Counts, protected: u64, plan: Plan, line: &mut Line) {
-    let shown = u64::from(plan.items_per_s) * plan.length.as_secs();
-    let shed: u64 = summary.shed.values().sum();
-    let percent = |it: u64| it * 100 / shown;
-    line.figure("admitted_percent", percent(summary.admitted));
+/// Holds what was let through against what the room shows; `steady` was admitted after the burst.
+fn limit(steady: u64, counts: Counts, reviews: u64, plan: Plan, line: &mut Line) {
+    let shown = |time: Duration| u64::from(plan.items_per_s) * time.as_secs();
+    let percent = |it: u64| it * 100 / shown(plan.length);
+    let steady_percent = steady * 100 / shown(plan.length - BURST_MAX);
+    line.figure("steady_percent", steady_percent);
+    line.figure("admitted_percent", percent(counts.admitted));
+    line.figure("review_percent", percent(reviews));
     line.figure("passed_on_percent", percent(counts.judged));
-    line.check(ADMITTED_PERCENT.contains(&percent(summary.admitted)), || {
-        format!("{} admitted of {shown} that the room shows", summary.admitted)
+    line.check(ADMITTED_PERCENT.contains(&steady_percent), || {
+        format!("{steady_percent} percent of what the room shows was admitted after the burst")
     });
-    line.check(percent(counts.judged) <= plan.passed_on_percent_max, || {
-        format!("links passed {} on of {shown} that the room shows", counts.judged)
+    let most = plan.burst_percent_max;
+    line.check(percent(counts.admitted) <= most, || {
+        format!("{} admitted, more than {most} percent", counts.admitted)
     });
+    line.check(percent(reviews) <= most, || format!("{reviews} reviews, more than {most} percent"));
+    line.check(percent(counts.judged) <= PASSED_ON_PERCENT_MAX, || {
+        format!("links passed {} on, more than {PASSED_ON_PERCENT_MAX} percent", counts.judged)
+    });
+    line.check(reviews >= counts.admitted, || {
+        format!("{reviews} reviews of {} comments that were admitted", counts.admitted)
+    });
+}
+
+/// Holds the four counts against each other.
+fn compare(summary: &Summary, counts: Counts, protected: u64, line: &mut Line) {
+    let shed: u64 = summary.shed.values().sum();
     let mut same = |what: &str, left: u64, right: u64| {
         line.check(left == right, || format!("{what}: {left} and {right}"));
     };

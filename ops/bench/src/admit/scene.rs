@@ -1,9 +1,12 @@
 //! A busy room with everything on, in virtual time.
 
+use std::hint::black_box;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::ensure;
 use chatserver_core::judge::Now;
+use chatserver_core::ledger;
 use chatserver_core::said::VERDICTS_MAX;
 use chatserver_core::sender::SenderSecret;
 use chatserver_core::shard::{Input, Limits, Output, Shard};
@@ -16,6 +19,7 @@ use proto::item::{Role, Style};
 use proto::time::{Mono, Wall};
 use proto::verdict::{Fate, Reason, Verdict};
 
+use super::evidence;
 use super::texts::Texts;
 use crate::cpu;
 
@@ -84,12 +88,28 @@ impl Scene {
             let start = cpu::thread();
             comments.into_iter().for_each(|it| self.judge(it));
             let judged = cpu::thread();
-            self.answer()?;
+            self.answer(|_, _| {})?;
             answering += (cpu::thread() - judged).as_secs_f64();
             judging += (judged - start).as_secs_f64();
         }
         let comments = (turns * TURN_COMMENTS) as f64;
         Ok((comments / judging, comments / (judging + answering)))
+    }
+
+    /// Plays turns of which everything is put down: how many comments a second of this core, with
+    /// all that follows.
+    pub(super) fn play_witnessed(&mut self, turns: usize) -> anyhow::Result<f64> {
+        let mut spent = Duration::ZERO;
+        for _ in 0..turns {
+            let comments = self.comments();
+            let start = cpu::thread();
+            let mut turn = evidence::Turn::hear(&comments, self.now.wall);
+            comments.into_iter().for_each(|it| self.judge(it));
+            self.answer(|comment, outcome| turn.tell(comment, outcome))?;
+            black_box(turn.pack());
+            spent += cpu::thread() - start;
+        }
+        Ok((turns * TURN_COMMENTS) as f64 / spent.as_secs_f64())
     }
 
     /// What comes next from the link.
@@ -127,8 +147,12 @@ impl Scene {
         self.shard.handle(comment, self.now);
     }
 
-    /// Everything that follows: the bus takes what was admitted, and each sender has an answer.
-    pub(super) fn answer(&mut self) -> anyhow::Result<()> {
+    /// Everything that follows: the bus takes what was admitted, and each sender has an answer,
+    /// which `told` hears.
+    pub(super) fn answer(
+        &mut self,
+        mut told: impl FnMut(ledger::Comment, Outcome),
+    ) -> anyhow::Result<()> {
         let mut answered = 0;
         while let Some(output) = self.shard.poll() {
             match output {
@@ -137,8 +161,9 @@ impl Scene {
                     self.shard.handle(Input::Published(id), self.now);
                     self.published.push(id);
                 }
-                Output::Reply { reply: Reply::Ack { outcome, .. }, .. } => {
+                Output::Reply { node, reply: Reply::Ack { session, cid, outcome }, .. } => {
                     answered += 1;
+                    told(ledger::Comment { node, session, cid }, outcome);
                     self.admitted +=
                         usize::from(matches!(outcome, Outcome::Verdict(Verdict::Admit(_))));
                 }
