@@ -18,6 +18,7 @@ mod no;
 mod openapi;
 mod pages;
 mod people;
+mod quota;
 mod rate;
 mod room;
 mod shown;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::evidence::EvidenceConfig;
 use crate::outward::OutwardConfig;
+use crate::quota::{self, QuotaConfig};
 use crate::review::{self, ReviewConfig};
 use crate::webhook::{self, WebhookConfig};
 
@@ -81,6 +82,8 @@ pub struct Config {
     /// How far ahead a lane takes gifts and notices, in seconds of its guaranteed share. What
     /// cannot be shown within it is refused before it is acknowledged.
     pub lane_burst_s: u32,
+    /// Apps that may have or ask more, or less, than the others.
+    pub quota: Vec<QuotaConfig>,
     /// Who is asked about comments, for each app that wants it.
     pub review: Vec<ReviewConfig>,
     /// Where apps hear what happens in their rooms.
@@ -116,6 +119,7 @@ impl Default for Config {
             high_gift_percent: 30,
             low_gift_percent: 20,
             lane_burst_s: 30,
+            quota: Vec::new(),
             review: Vec::new(),
             webhook: Vec::new(),
             outward: OutwardConfig::default(),
@@ -160,6 +164,7 @@ impl Config {
         ensure!(self.nodes_min > 0, "nodes_min must be > 0");
         self.outward.check()?;
         self.evidence.check()?;
+        quota::check(&self.quota)?;
         review::check(&self.review)?;
         webhook::check(&self.webhook)
     }

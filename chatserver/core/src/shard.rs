@@ -160,6 +160,8 @@ pub struct Shard {
     askers: Askers,
     reviews: Reviews,
     hold: Hold,
+    /// Open rooms that hold comments back.
+    holding: BTreeSet<(AppId, RoomId)>,
     /// Whether this process goes on.
     holds_more: bool,
     /// Rooms in which somebody spoke lately.
@@ -185,6 +187,7 @@ impl Shard {
             askers: Askers::new(limits.asked_max),
             reviews: Reviews::default(),
             hold: Hold::default(),
+            holding: BTreeSet::new(),
             holds_more: true,
             nodes: limits.nodes_min,
             limits,

@@ -159,7 +159,7 @@ impl Api {
     ) -> Result<bool, No> {
         let mut beside = deed.guards.clone();
         beside.push(record.write(deed.app, Some(&deed.room))?);
-        let is_done = self.write_act(&act, expect, beside).await?;
+        let is_done = self.write_act(deed.app, &act, expect, beside).await?;
         if is_done {
             self.announce(act).await?;
         }
@@ -168,16 +168,27 @@ impl Api {
 
     /// As [`Api::act_if`], of something so frequent that there is no record, and that everyone is
     /// told the newest of within a second or so.
-    pub(super) async fn act_quietly(&self, act: Fact, expect: Expect) -> Result<bool, No> {
-        let is_done = self.write_act(&act, expect, Vec::new()).await?;
+    pub(super) async fn act_quietly(
+        &self,
+        app: AppId,
+        act: Fact,
+        expect: Expect,
+    ) -> Result<bool, No> {
+        let is_done = self.write_act(app, &act, expect, Vec::new()).await?;
         if is_done {
             self.site.tell_later([act]);
         }
         Ok(is_done)
     }
 
-    async fn write_act(&self, act: &Fact, expect: Expect, beside: Vec<Write>) -> Result<bool, No> {
-        let acts_max = self.site.config.app_acts_max;
+    async fn write_act(
+        &self,
+        app: AppId,
+        act: &Fact,
+        expect: Expect,
+        beside: Vec<Write>,
+    ) -> Result<bool, No> {
+        let acts_max = self.site.config.quota_of(app).acts_max;
         let written = self.site.rows.write_act(act, expect, beside, acts_max).await;
         if let Err(StoreError::Away { .. }) = written {
             // It may have happened: what the store says is told, and that nothing is, if it says

@@ -196,7 +196,7 @@ impl Api {
             let (app, room) = (deed.app, deed.room.clone());
             let act = Fact::Attribute { app, room, attribute: attribute.clone() };
             let is_done = match way {
-                Way::Quiet => self.act_quietly(act, expect).await?,
+                Way::Quiet => self.act_quietly(deed.app, act, expect).await?,
                 Way::Loud => {
                     let value = attribute.value.as_ref();
                     let value = value.and_then(|it| serde_json::to_value(it).ok());

@@ -2,7 +2,8 @@
 
 use super::call::{Call, Header, Query};
 use super::{
-    audit, board, evidence, exclusions, gift, items, openapi, people, room, shown, standing, words,
+    audit, board, evidence, exclusions, gift, items, openapi, people, quota, room, shown, standing,
+    words,
 };
 
 /// All of them.
@@ -290,6 +291,9 @@ fn lists() -> Vec<Call> {
 
 fn records() -> Vec<Call> {
     vec![
+        Call::get("read_quota", "/v1/quota", quota::read)
+            .says("What the app has, and what it may have and ask.")
+            .gives(200, "Quota"),
         Call::get("list_app_records", "/v1/audit", audit::of_app)
             .says("What was done to the app as a whole, the newest first.")
             .paged()

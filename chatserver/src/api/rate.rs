@@ -37,10 +37,13 @@ impl Rates {
     /// Zeros count as 1; the configuration refuses them.
     pub(crate) fn new(apps: &[App], config: &Config, clock: &Clock) -> Self {
         let at_least_1 = |it| NonZeroU32::new(it).unwrap_or(NonZeroU32::MIN);
-        let quota = Quota::per_second(at_least_1(config.app_requests_per_s));
-        let quota = quota.allow_burst(at_least_1(config.app_requests_burst));
-        let bucket = || RateLimiter::direct_with_clock(quota, Ticks(clock.clone()));
-        Self(apps.iter().map(|it| (it.id, bucket())).collect())
+        let bucket = |app: AppId| {
+            let own = config.quota_of(app);
+            let quota = Quota::per_second(at_least_1(own.requests_per_s));
+            let quota = quota.allow_burst(at_least_1(own.requests_burst));
+            RateLimiter::direct_with_clock(quota, Ticks(clock.clone()))
+        };
+        Self(apps.iter().map(|it| (it.id, bucket(it.id))).collect())
     }
 
     /// Lets one request of the app pass, or says after how many milliseconds it may ask again.

@@ -59,7 +59,7 @@ pub(crate) async fn create(
     check(&settings)?;
     let made = RoomFact { app, room: room.clone(), version: 1, open: true, settings };
     let record = Record::new(api.site.clock.wall(), "create");
-    let quota = api.site.config.app_rooms_max;
+    let quota = api.site.config.quota_of(app).rooms_max;
     for _ in 0..TRIES_MAX {
         let status = match api.site.rows.room(&room).await? {
             Some(there) if there.app != app => return Err(No::Taken),

@@ -4,6 +4,7 @@ mod acts;
 mod audit;
 mod closed;
 mod devices;
+mod used;
 mod words;
 
 use std::sync::Arc;
@@ -21,6 +22,7 @@ pub(crate) use acts::{Acted, ended};
 pub(crate) use audit::{Record, WHY_BYTES_MAX};
 pub(crate) use closed::Over;
 pub(crate) use devices::{Held, Row, Subject};
+pub(crate) use used::Used;
 pub(crate) use words::{APP_WORDS_MAX, LISTS_MAX, List, Scope};
 
 /// How long a key stands for its first content. Requests are repeated within minutes.

@@ -96,6 +96,34 @@ async fn an_app_has_so_many_rooms() {
 }
 
 #[tokio::test]
+async fn an_app_may_have_more_than_others_and_sees_what_it_has() {
+    let own = chatserver::QuotaConfig {
+        app: APP,
+        rooms_max: Some(2),
+        ..chatserver::QuotaConfig::default()
+    };
+    let config =
+        chatserver::Config { app_rooms_max: 1, quota: vec![own], ..chatserver::Config::default() };
+    let world = World::start_as(config).await;
+    for room in ["r", "s"] {
+        assert_eq!(world.post("/v1/rooms", json!({ "room": room })).await.0, 201);
+    }
+    world.post("/v1/rooms/r/mutes", json!({"viewer": "v", "seconds": 60})).await;
+    let words = json!({"words": [{"text": "bad", "action": "refuse"}]});
+    world.call(Method::PUT, "/v1/words", &[], Some(words)).await;
+
+    let (status, quota) = world.call(Method::GET, "/v1/quota", &[], None).await;
+    let other = async |room: &str| {
+        let request = world.request(Method::POST, "/v1/rooms").bearer_auth("key-2");
+        answer(request.json(&json!({ "room": room }))).await.0.as_u16()
+    };
+
+    assert_eq!((status.as_u16(), &quota["rooms"]), (200, &json!({"used": 2, "max": 2})));
+    assert_eq!((&quota["acts"]["used"], &quota["words"]["used"]), (&json!(1), &json!(1)));
+    assert_eq!((other("a").await, other("b").await), (201, 409));
+}
+
+#[tokio::test]
 async fn online_is_what_the_links_count() {
     let world = World::start().await;
     world.room(json!({})).await;

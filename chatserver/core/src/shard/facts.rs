@@ -61,7 +61,13 @@ impl Shard {
                 let key = (fact.app, fact.room.clone());
                 let Some(room) = self.room(key.0, &key.1) else { return };
                 room.set(fact);
-                if room.is_closed() {
+                let (is_closed, holds) = (room.is_closed(), room.hold_ms() > 0);
+                if holds && !is_closed {
+                    self.holding.insert(key.clone());
+                } else {
+                    self.holding.remove(&key);
+                }
+                if is_closed {
                     self.closed.insert(key);
                 } else {
                     self.closed.remove(&key);

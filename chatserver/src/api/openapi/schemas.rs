@@ -248,7 +248,19 @@ fn lists() -> Value {
 }
 
 fn records() -> Value {
+    let size = || json!({ "type": "integer", "minimum": 0 });
+    let part = || object(&json!({ "used": size(), "max": size() }), &["used", "max"]);
+    let quota = json!({
+        "rooms": part(),
+        "acts": part(),
+        "words": part(),
+        "word_lists": part(),
+        "requests_per_s": size(),
+        "requests_burst": size(),
+    });
+    let parts = ["rooms", "acts", "words", "word_lists", "requests_per_s", "requests_burst"];
     json!({
+        "Quota": object(&quota, &parts),
         "Record": object(
             &json!({
                 "at": instant(),

@@ -98,9 +98,18 @@ impl Rows {
 
     /// How many lists, other than that of `scope`, its app has, and how many words in them.
     pub(crate) async fn other_words(&self, scope: &Scope) -> Result<(usize, usize), StoreError> {
-        let prefix = format!("{HEAD}{}:", scope.app);
+        self.counted_words(scope.app, Some(scope)).await
+    }
+
+    /// How many lists an app has, and how many words in them, but for those of `but`.
+    pub(super) async fn counted_words(
+        &self,
+        app: AppId,
+        but: Option<&Scope>,
+    ) -> Result<(usize, usize), StoreError> {
+        let prefix = format!("{HEAD}{app}:");
         let rows = self.store.list(Table::Words, prefix, None, LISTS_MAX).await?;
-        let others = rows.iter().filter(|it| scope_of(&it.0).as_ref() != Some(scope));
+        let others = rows.iter().filter(|it| but.is_none() || scope_of(&it.0).as_ref() != but);
         let words = others.clone().filter_map(|it| head_of(&it.1).ok()).map(|it| it.words).sum();
         Ok((others.count(), words))
     }
