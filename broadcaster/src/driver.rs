@@ -3,6 +3,7 @@
 //! One turn: take what happened, tick the rooms that are due, publish what they say to `sealed`,
 //! fenced; only then pass it on to the units and the press, and commit what is done.
 
+mod place;
 mod publish;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -305,24 +306,6 @@ impl Driver {
         }
     }
 
-    /// Whether there is place for one more room: one that is closed, and that nothing is done for
-    /// any more, is forgotten for it.
-    fn make_place(&mut self) -> bool {
-        if self.facts.len() < ROOMS_MAX {
-            return true;
-        }
-        let is_driven = |room: &&RoomId| {
-            let partition = topic::accepted().partition_of_room(room);
-            self.partitions.get(&partition).is_some_and(|it| it.drives(room))
-        };
-        let over = self.closed.iter().find(|it| !is_driven(it)).cloned();
-        if let Some(room) = &over {
-            self.closed.remove(room);
-            self.facts.remove(room);
-        }
-        over.is_some()
-    }
-
     /// Brings a room's newest fact to its machine, if it is owned here.
     fn apply(&mut self, room: &RoomId) {
         let (house, now) = (self.tools.house, self.now());
@@ -373,7 +356,7 @@ impl Driver {
         let (opener, room) = (self.tools.opener.clone(), room.clone());
         self.asks.push(
             async move {
-                let known = opener.known(&room, &head).await;
+                let (known, _) = opener.known(&room, &head).await;
                 Answer::Known { partition, term, room, known }
             }
             .boxed(),

@@ -21,6 +21,7 @@ use proto::envelope::RoomBatch;
 use proto::head::{GenInfo, Head, Tier};
 use proto::heat::Heat;
 use proto::id::{Gen, RoomId, SlotNo, Term};
+use proto::item::Repeat;
 use proto::segment::Segment;
 use proto::time::Wall;
 use proto::verdict::Fate;
@@ -67,6 +68,8 @@ pub(crate) struct Start {
     pub(crate) newest_gen: Gen,
     /// Items of that gen's segments.
     pub(crate) known: Vec<Told>,
+    /// What the newest of them shows and repeats, of protected lanes.
+    pub(crate) repeats: Vec<Repeat>,
     /// The newest head.
     pub(crate) head: Option<Head>,
     /// How the room was delivered.
@@ -166,7 +169,8 @@ impl Opener {
             (Some(_), head) => head.as_ref().map_or(Gen(0), newest_gen),
         };
         let newest_gen = found.as_ref().and_then(Found::gen_no).unwrap_or_default().max(of_head);
-        let start = Start { resume: None, newest_gen, known: Vec::new(), head, heat };
+        let start =
+            Start { resume: None, newest_gen, known: Vec::new(), repeats: Vec::new(), head, heat };
         if let Some(found) = found
             && let Some(info) = self.info_of(room, &found, start.head.as_ref()).await
         {
@@ -177,8 +181,8 @@ impl Opener {
         };
         // The order of what was flushed but never sealed is lost: the gen ends here.
         self.look_ahead(room, &mut head).await;
-        let known = self.known(room, &head).await;
-        Start { known, head: Some(head), ..start }
+        let (known, repeats) = self.known(room, &head).await;
+        Start { known, repeats, head: Some(head), ..start }
     }
 
     /// Creates the first free gen after `after`; when no store takes it, it has the number of the
@@ -260,21 +264,25 @@ impl Opener {
         }
     }
 
-    /// Items in the newest segments of a gen.
-    pub(crate) async fn known(&self, room: &RoomId, head: &Head) -> Vec<Told> {
+    /// Items in the newest segments of a gen, and what the last one shows and repeats, of protected
+    /// lanes.
+    pub(crate) async fn known(&self, room: &RoomId, head: &Head) -> (Vec<Told>, Vec<Repeat>) {
         let interval_ms = u128::from(head.interval_ms.max(1));
         let slots = u64::try_from(RECALL_IDS.as_millis() / interval_ms).unwrap_or(u64::MAX);
         let oldest = head.oldest.0.max((head.slot.0 + 1).saturating_sub(slots));
         let reads = stream::iter((oldest..=head.slot.0).map(SlotNo))
             .map(|slot| async move { self.read(segment(room, head.gen_no, slot)).await });
         let mut reads = pin!(reads.buffered(READS_MAX));
-        let mut known = Vec::new();
+        let (mut known, mut repeats) = (Vec::new(), Vec::new());
         while let Some(Some(files)) = reads.next().await {
             let bytes = files.iter().find_map(|it| expand(it).ok());
             let segment = bytes.and_then(|it| Segment::decode(&it).ok());
-            known.extend(segment.iter().flat_map(told));
+            if let Some(segment) = segment {
+                known.extend(told(&segment));
+                repeats = carried(segment);
+            }
         }
-        known
+        (known, repeats)
     }
 
     /// What the stores have under this name; `None` if none of them answered for a while.
@@ -316,6 +324,13 @@ fn newest_gen(head: &Head) -> Gen {
 
 fn segment(room: &RoomId, gen_no: Gen, slot: SlotNo) -> File {
     File::Segment { room: room.clone(), gen_no, tier: Tier::Full, slot, ext: Ext::Bin }
+}
+
+fn carried(segment: Segment) -> Vec<Repeat> {
+    let Segment { header, items, repeats } = segment;
+    let items = items.into_iter().filter(|it| it.item.lane.is_protected());
+    let items = items.map(|placed| Repeat { gen_no: header.gen_no, placed });
+    repeats.into_iter().chain(items).collect()
 }
 
 fn told(segment: &Segment) -> impl Iterator<Item = Told> {

@@ -103,6 +103,7 @@ impl Room {
             Input::Gen(info) => self.begin(info, now),
             Input::Resume(resume) => self.resume(*resume, now),
             Input::Known(items) => self.know(items, now),
+            Input::Carry(repeats) => self.repeats.carry(repeats, now.wall),
             Input::Gauge { people, sessions } => self.gauge(people, sessions, now),
         }
         self.tell_settled();

@@ -152,6 +152,7 @@ impl Driven {
     pub(crate) fn start(&mut self, start: Start, settings: Settings, now: Now) -> Vec<RoomEvent> {
         let mut room = Box::new(Room::new(settings, start.newest_gen, start.heat));
         room.handle(Input::Known(start.known), now);
+        room.handle(Input::Carry(start.repeats), now);
         let mut again = Vec::new();
         if let Some(resume) = start.resume {
             again.extend(resume.flushes.iter().cloned().map(flush_event));

@@ -149,6 +149,29 @@ async fn a_stepped_clock_makes_no_hole() {
     broadcaster.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_stepped_by_ten_minutes_either_way_opens_a_gen_and_shows_everything_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::new(folder.path());
+    world.set_room(settings(), true).await;
+    let broadcaster = world.start(config(1)).await;
+    let mut sealed = world.sealed().await;
+    sealed.seal_of(1, 1).await;
+
+    for (gen_no, step_ms) in [(2, 600_000), (3, -600_000)] {
+        world.clock.step(step_ms);
+        world.admit(vec![comment(u64::from(gen_no))]).await;
+        let (shown_in, slot, _) = sealed.flush_of(u64::from(gen_no)).await;
+        sealed.seal_of(shown_in, slot).await;
+
+        assert_eq!(shown_in, gen_no, "after {step_ms} ms");
+        assert_eq!(broadcaster.segment(gen_no, slot).await.status, 200, "after {step_ms} ms");
+    }
+    let head = broadcaster.head().await;
+    assert_eq!((head.gen_no.0, head.end), (3, None));
+    broadcaster.stop().await;
+}
+
 /// A bus that takes everything and never says so.
 #[derive(Debug)]
 struct Silent;

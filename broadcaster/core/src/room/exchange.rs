@@ -3,7 +3,7 @@
 use proto::head::GenInfo;
 use proto::heat::Heat;
 use proto::id::{Gen, ItemId, Seq, SlotNo};
-use proto::item::{Item, Lane};
+use proto::item::{Item, Lane, Repeat};
 use proto::segment::Segment;
 use proto::time::Wall;
 use proto::verdict::Fate;
@@ -26,6 +26,8 @@ pub enum Input {
     Resume(Box<Resume>),
     /// Items that were here before, from older segments.
     Known(Vec<Told>),
+    /// What the newest segment of an earlier gen shows and repeats, of protected lanes.
+    Carry(Vec<Repeat>),
     /// Links counted.
     Gauge {
         /// People in the room.

@@ -7,7 +7,7 @@ mod rest;
 
 use proto::control::{RoomFact, RoomSettings};
 use proto::id::{AppId, ItemId, RoomId, SenderRef, Seq};
-use proto::item::{Body, Lane, Role, Style};
+use proto::item::{Body, Lane, Repeat, Role, Style};
 
 use super::*;
 use crate::pack::crc;

@@ -1,5 +1,8 @@
 //! `kill -9` in the middle of a show: settings and acknowledged gifts are there again.
 
+mod erasure;
+mod gift_life;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -8,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::api::Api;
 use crate::get::{get, unzip};
-use crate::process::{Up, sample, until};
+use crate::process::{Up, barrage, complained, run, sample, until};
 
 /// Gifts acknowledged before the kill.
 const GIFTS: usize = 10;
@@ -47,6 +50,21 @@ async fn after_a_kill_settings_and_acknowledged_gifts_are_back_and_shown_once() 
     assert!(shown.values().all(|it| it.len() == 1), "{shown:?}");
     check_the_gens(&up, &shown[&after]).await;
     up.kill().await;
+}
+
+#[tokio::test]
+async fn up_does_not_start_on_a_disk_that_is_too_full_and_says_what_to_do() {
+    let data = tempfile::tempdir().unwrap();
+    let mut up = barrage(["up", "--data"]);
+    up.arg(data.path()).env("BARRAGE_BROADCASTER__FREE_BYTES_MIN", i64::MAX.to_string());
+
+    let output = run(&mut up).await;
+
+    assert!(!output.status.success(), "{output:?}");
+    let complaint = complained(&output);
+    for part in ["segments takes no segments: only", "make room", "free_bytes_min"] {
+        assert!(complaint.contains(part), "{complaint}");
+    }
 }
 
 /// A show with settings of its own and gifts; it is killed before it could show them all.

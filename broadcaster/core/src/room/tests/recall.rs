@@ -101,3 +101,23 @@ fn a_comment_that_waits_for_a_gen_is_late_and_not_over_the_budget() {
     let fate = Fate::Shed { reason: Reason::Late };
     assert_eq!(told, Some(vec![Told { id: ItemId(1), lane: Lane::Comment, fate }]));
 }
+
+#[test]
+fn what_an_earlier_gen_showed_last_is_repeated_for_a_minute_unless_it_is_recalled() {
+    let mut stage = Stage::without_gen(&RoomSettings::default());
+    let carried = |id, seq| Repeat {
+        gen_no: Gen(1),
+        placed: Placed { seq: Seq(seq), item: item(id, Lane::HighGift, 0) },
+    };
+    stage.tell(Input::Carry(vec![carried(1, 8), carried(2, 9)]));
+
+    stage.advance(10_000);
+    recall(&mut stage, 3, 1);
+    stage.advance(55_000);
+
+    let again = |slot: usize| -> Vec<u64> {
+        stage.seals[slot].full.repeats.iter().map(|it| it.placed.item.id.0).collect()
+    };
+    assert_eq!((again(0), again(8), again(12)), (vec![1, 2], vec![1, 2], vec![2, 3]));
+    assert_eq!(again(63), [3], "a minute is over");
+}
