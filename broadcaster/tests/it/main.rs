@@ -10,6 +10,7 @@ mod faults;
 mod flow;
 mod get;
 mod origin;
+mod players;
 mod stage;
 mod stores;
 mod takeover;

@@ -217,8 +217,10 @@ fn moments(flv: &[u8]) -> Vec<Value> {
     while !rest.is_empty() {
         let length = usize::from(rest[1]) << 16 | usize::from(rest[2]) << 8 | usize::from(rest[3]);
         let data = &rest[11..11 + length];
-        let start = data.windows(6).position(|it| it == b"\0\x04json").unwrap() + 11;
-        moments.push(serde_json::from_slice(&data[start..length - 3]).unwrap());
+        // The key, the array of one, and its string's length.
+        let start = data.windows(6).position(|it| it == b"\0\x04json").unwrap() + 6;
+        assert_eq!(data[start..start + 6], [10, 0, 0, 0, 1, 2]);
+        moments.push(serde_json::from_slice(&data[start + 8..length - 3]).unwrap());
         rest = &rest[length + 15..];
     }
     moments

@@ -14,18 +14,23 @@ const SCRIPT: u8 = 18;
 /// A tag's data length has 24 bits.
 const DATA_MAX: usize = (1 << 24) - 1;
 
+/// Bytes of a string.
+const STRING_MAX: usize = u16::MAX as usize;
+
 /// AMF0 markers.
 const NUMBER: u8 = 0;
 const STRING: u8 = 2;
 const OBJECT: u8 = 3;
-const LONG_STRING: u8 = 12;
+const STRICT_ARRAY: u8 = 10;
 const OBJECT_END: [u8; 3] = [0, 0, 9];
 
 /// The file's first bytes: version 1, neither audio nor video, and the length of no tag before.
 pub const HEADER: [u8; 13] = *b"FLV\x01\0\0\0\0\x09\0\0\0\0";
 
-/// A tag [`NAME`] with an object of one string, `json`, and one number, `at_ms` (the server's time
-/// of the flush). `ms` is the stream's own time and wraps after 49 days, as the format has it. None:
+/// A tag [`NAME`] with an object of two: `at_ms`, a number, the server's time of the flush; and
+/// `json`, an array of strings that make the text together. They are short ones, of 64 KiB at most,
+/// since players that are much used read long strings wrongly.
+/// `ms` is the stream's own time and wraps after 49 days, as the format has it. None:
 /// the text is longer than a tag may be.
 #[must_use]
 pub fn tag(ms: u64, at_ms: u64, json: &str) -> Option<Bytes> {
@@ -38,9 +43,14 @@ pub fn tag(ms: u64, at_ms: u64, json: &str) -> Option<Bytes> {
     #[expect(clippy::cast_precision_loss, reason = "milliseconds stay below 2^53 for ages")]
     data.put_f64(at_ms as f64);
     key(&mut data, "json");
-    data.put_u8(LONG_STRING);
-    data.put_u32(u32::try_from(json.len()).ok()?);
-    data.put_slice(json.as_bytes());
+    let pieces = pieces(json);
+    data.put_u8(STRICT_ARRAY);
+    data.put_u32(u32::try_from(pieces.len()).ok()?);
+    for piece in pieces {
+        data.put_u8(STRING);
+        data.put_u16(u16::try_from(piece.len()).ok()?);
+        data.put_slice(piece.as_bytes());
+    }
     data.put_slice(&OBJECT_END);
     if data.len() > DATA_MAX {
         return None;
@@ -57,6 +67,17 @@ pub fn tag(ms: u64, at_ms: u64, json: &str) -> Option<Bytes> {
     tag.put_slice(&data);
     tag.put_u32(length + 11);
     Some(tag.freeze())
+}
+
+/// The text in pieces of [`STRING_MAX`] bytes at most, cut between letters.
+fn pieces(mut text: &str) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    while !text.is_empty() {
+        let piece;
+        (piece, text) = text.split_at(text.floor_char_boundary(STRING_MAX));
+        pieces.push(piece);
+    }
+    pieces
 }
 
 fn key(data: &mut BytesMut, name: &'static str) {
@@ -79,6 +100,16 @@ mod tests {
         assert_eq!(tag[11..23], *b"\x02\0\x09onBarrage");
         let back = u32::try_from(length + 11).unwrap().to_be_bytes();
         assert_eq!(tag[tag.len() - 4..], back);
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_letters() {
+        let text = "é".repeat(40_000);
+
+        let pieces = pieces(&text);
+
+        assert_eq!(pieces.iter().map(|it| it.len()).collect::<Vec<_>>(), [65_534, 14_466]);
+        assert_eq!(pieces.concat(), text);
     }
 
     #[test]
