@@ -11,6 +11,7 @@ use crate::evidence::EvidenceConfig;
 use crate::outward::OutwardConfig;
 use crate::quota::{self, QuotaConfig};
 use crate::review::{self, ReviewConfig};
+use crate::store::CopiesConfig;
 use crate::webhook::{self, WebhookConfig};
 
 /// What one chatserver is told.
@@ -90,6 +91,8 @@ pub struct Config {
     pub webhook: Vec<WebhookConfig>,
     /// How business servers are called.
     pub outward: OutwardConfig,
+    /// Copies of the room store while the system runs.
+    pub copies: CopiesConfig,
     /// Where comments are put down with their senders and verdicts.
     pub evidence: EvidenceConfig,
 }
@@ -123,6 +126,7 @@ impl Default for Config {
             review: Vec::new(),
             webhook: Vec::new(),
             outward: OutwardConfig::default(),
+            copies: CopiesConfig::default(),
             evidence: EvidenceConfig::default(),
         }
     }
@@ -163,6 +167,7 @@ impl Config {
         ensure!(days.iter().all(|it| *it > 0), "closed_room_days and audit_days must be > 0");
         ensure!(self.nodes_min > 0, "nodes_min must be > 0");
         self.outward.check()?;
+        self.copies.check()?;
         self.evidence.check()?;
         quota::check(&self.quota)?;
         review::check(&self.review)?;

@@ -15,7 +15,7 @@ use futures_util::future::BoxFuture;
 use proto::id::{AppId, RoomId};
 use proto::time::Wall;
 
-pub use self::redb::{RedbStore, backup};
+pub use self::redb::{CopiesConfig, RedbStore, backup};
 
 /// A table. Keys of different tables never meet.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]

@@ -4,6 +4,7 @@
 //! fsync, so a thousand gifts a second cost a few hundred syncs.
 
 mod backup;
+mod copies;
 mod file;
 mod schema;
 
@@ -17,10 +18,14 @@ use anyhow::Context;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use kit::clock::Clock;
+use kit::health::Part;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 use tokio::sync::{mpsc, oneshot};
 
 pub use self::backup::backup;
+use self::copies::Copies;
+pub use self::copies::CopiesConfig;
 use self::file::{Source, StoreFile};
 use super::{
     BATCH_MAX, Change, Expect, Key, RoomStore, StoreError, Table, Value, Write, Written,
@@ -38,6 +43,8 @@ const JOBS_PER_COMMIT_MAX: usize = 256;
 #[derive(Debug)]
 pub struct RedbStore {
     file: Arc<StoreFile>,
+    /// Dropped first: its file is closed when the store is.
+    copies: Option<Copies>,
     /// `None` only while dropping.
     jobs: Option<mpsc::Sender<Job>>,
     /// `None` only while dropping.
@@ -73,13 +80,32 @@ impl RedbStore {
                 move || write_all(&file, queue)
             })
             .context("cannot start the room store's writer")?;
-        Ok(Self { file, jobs: Some(jobs), writer: Some(writer) })
+        Ok(Self { file, copies: None, jobs: Some(jobs), writer: Some(writer) })
+    }
+
+    /// The same, copied while it is used if `config` names a folder; `part` says whether it is.
+    ///
+    /// # Errors
+    /// When no thread can be started for it.
+    pub fn copied(
+        mut self,
+        config: &CopiesConfig,
+        clock: Clock,
+        part: Part,
+    ) -> anyhow::Result<Self> {
+        part.ok();
+        if !config.folder.as_os_str().is_empty() {
+            let file = Arc::clone(&self.file);
+            self.copies = Some(Copies::start(file, config.clone(), clock, part)?);
+        }
+        Ok(self)
     }
 }
 
 impl Drop for RedbStore {
     /// Waits for the writes under way, so that the file can be opened again at once.
     fn drop(&mut self) {
+        drop(self.copies.take());
         drop(self.jobs.take());
         if let Some(writer) = self.writer.take() {
             // A writer that panicked has answered nobody, which its callers have noticed.

@@ -1,6 +1,7 @@
-//! A copy of a file that nobody has open.
+//! Copies of a room store.
 
 use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::Context;
@@ -10,11 +11,15 @@ use redb::{Builder, Database, ReadableDatabase, ReadableTable, TableError};
 use super::{definition, schema};
 use crate::store::Table;
 
+/// Memory for pages of the copy.
+const CACHE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
 /// Copies the room store at `from` to the new file `to`, which is durable when it returns, and is a
 /// room store itself. Gives the rows copied.
 ///
 /// Every row is read and its checksums with it, so that what is copied is whole. A running
-/// chatserver has its file to itself, and is refused here.
+/// chatserver has its file to itself, and is refused here; it makes copies itself
+/// ([`super::CopiesConfig`]).
 ///
 /// # Errors
 /// When `from` is not there, damaged or in use, or `to` is there already or cannot be written.
@@ -27,16 +32,22 @@ pub fn backup(from: &Path, to: &Path) -> anyhow::Result<u64> {
             from.display()
         )
     })?;
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create_new(true);
-    let file = options.open(to).with_context(|| format!("cannot make {}", to.display()))?;
-    let target = builder.create_with_backend(FileBackend::new(file)?)?;
-    let rows = copy(&source, &target).context("the copy is not complete: remove it")?;
-    drop(target);
+    let rows = write_new(&source, to)?;
     if let Some(folder) = to.parent().filter(|it| !it.as_os_str().is_empty()) {
         std::fs::File::open(folder)?.sync_all()?;
     }
     Ok(rows)
+}
+
+/// Copies a store to the new file `to`, which is its owner's alone.
+pub(super) fn write_new(source: &Database, to: &Path) -> anyhow::Result<u64> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(0o600);
+    let file = options.open(to).with_context(|| format!("cannot make {}", to.display()))?;
+    let mut builder = Builder::new();
+    builder.set_cache_size(CACHE_BYTES_MAX);
+    let target = builder.create_with_backend(FileBackend::new(file)?)?;
+    copy(source, &target).context("the copy is not complete: remove it")
 }
 
 fn copy(source: &Database, target: &Database) -> anyhow::Result<u64> {

@@ -76,6 +76,8 @@ pub(super) async fn chatservers(
     seed: u64,
 ) -> anyhow::Result<Vec<chatserver::Service>> {
     let rooms = chatserver::store::RedbStore::open(&config.data.join(crate::config::ROOMS))?;
+    let copies = parts.health.part("chatserver_copies");
+    let rooms = rooms.copied(&config.chatserver.copies, parts.clock.clone(), copies)?;
     let parts = chatserver::Parts {
         clock: parts.clock.clone(),
         meter: parts.meter.clone(),

@@ -7,7 +7,8 @@ use clap::Args;
 
 use crate::cli;
 
-/// A running system holds its file, and is refused: stop it first.
+/// A running system holds its file, and is refused: stop it first, or let it make copies itself
+/// (`[chatserver.copies]`).
 #[derive(Args, Debug)]
 pub(crate) struct Backup {
     /// Data folder of a stopped `barrage up`
