@@ -35,8 +35,8 @@ pub(crate) struct Live {
 #[derive(Debug)]
 struct Channel {
     tags: broadcast::Sender<Bytes>,
-    /// When its first flush and its newest one were.
-    times: Option<(Wall, Wall)>,
+    /// When the first tag was made: the stream's own time begins there.
+    since: Option<Wall>,
 }
 
 /// One who watches, counted as long as it lives.
@@ -62,8 +62,9 @@ impl Live {
         Self { rooms: RwLock::default(), places, counts }
     }
 
-    /// Passes on what a record says of rooms that somebody watches.
-    pub(crate) fn tell(&self, record: &Bytes) {
+    /// Passes on what a record says of rooms that somebody watches. The end of a slot has no time of
+    /// its own: it is `now`.
+    pub(crate) fn tell(&self, record: &Bytes, now: Wall) {
         if self.rooms.read().is_empty() {
             return;
         }
@@ -73,7 +74,7 @@ impl Live {
         let mut rooms = self.rooms.write();
         for entry in &batch.entries {
             if let Some(channel) = rooms.get_mut(&entry.room)
-                && let Some(tag) = channel.tag(&entry.event)
+                && let Some(tag) = channel.tag(&entry.event, now)
             {
                 // The last one leaves at this moment.
                 channel.tags.send(tag).ok();
@@ -113,18 +114,14 @@ impl Live {
 
 impl Channel {
     fn new() -> Self {
-        Self { tags: broadcast::Sender::new(TAGS_MAX), times: None }
+        Self { tags: broadcast::Sender::new(TAGS_MAX), since: None }
     }
 
-    fn tag(&mut self, event: &RoomEvent) -> Option<Bytes> {
+    fn tag(&mut self, event: &RoomEvent, now: Wall) -> Option<Bytes> {
         let json = Moment::of(event)?.to_json();
-        if let RoomEvent::Flush { at, .. } = event {
-            let (since, newest) = self.times.unwrap_or((*at, *at));
-            self.times = Some((since, newest.max(*at)));
-        }
-        // The end of a slot has the time of its last flush.
-        let (since, newest) = self.times?;
-        flv::tag(proto::time::millis(newest.since(since)), newest.0, &json)
+        let at = if let RoomEvent::Flush { at, .. } = event { *at } else { now };
+        let since = *self.since.get_or_insert(at);
+        flv::tag(proto::time::millis(at.since(since)), at.0, &json)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Which items were here before: the bus delivers at least once, a viewer sees each item once.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
@@ -45,10 +46,10 @@ impl Recent {
 
     /// Remembers a new item; what is known already stays.
     pub fn insert(&mut self, id: ItemId, lane: Lane, known: Known, now: Mono) {
-        if self.ids.contains_key(&id) {
+        let Entry::Vacant(entry) = self.ids.entry(id) else {
             return;
-        }
-        self.ids.insert(id, known);
+        };
+        entry.insert(known);
         if lane.is_protected() {
             self.protected.push_back((id, now));
         } else {
@@ -74,10 +75,15 @@ impl Recent {
         for (queue, keep, ids_max) in kinds {
             while let Some(&(id, since)) = queue.front() {
                 let is_old = now.since(since) >= keep || queue.len() > ids_max;
-                if !is_old || self.ids.get(&id) == Some(&Known::Waiting) {
+                if !is_old {
                     break;
                 }
-                self.ids.remove(&id);
+                if let Entry::Occupied(entry) = self.ids.entry(id) {
+                    if *entry.get() == Known::Waiting {
+                        break;
+                    }
+                    entry.remove();
+                }
                 queue.pop_front();
             }
         }

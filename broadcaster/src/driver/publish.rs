@@ -124,7 +124,7 @@ impl Driver {
         kit::dying::pass("sealed", || letter.shows_gift());
         if let Some(value) = &letter.downlink {
             self.tools.downlink.send(partition, value);
-            self.tools.live.tell(value);
+            self.tools.live.tell(value, self.tools.clock.wall());
         }
         kit::dying::pass("downlink", || letter.shows_gift());
     }

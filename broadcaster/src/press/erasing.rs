@@ -16,8 +16,6 @@ use crate::store::Stamp;
 /// Items of a room that slots to come are made without; the oldest are forgotten, and stand in no
 /// flush by then.
 const ERASED_MAX: usize = 1_000;
-/// Slots from the one that shows an item to the last that repeats it.
-const REPEATED: usize = 2;
 
 /// What is to be in no slot any more.
 #[derive(Debug, Default)]
@@ -42,19 +40,16 @@ impl Erased {
 }
 
 impl Press {
-    /// Has the slots rewritten that hold an item: those from `place` on, or all if its place is not
-    /// known any more.
+    /// Has the slots rewritten that hold an item: it stands in `place`, and those behind may repeat
+    /// it; any may if its place is not known any more.
     pub(super) fn erase(&mut self, room: &RoomId, id: ItemId, place: Option<(Gen, SlotNo)>) {
         let Some(printed) = self.rooms.get_mut(room) else {
             return;
         };
         printed.erased.push(id);
         printed.version += 1;
-        let slots = printed.shelf.slots();
-        let slots: Vec<_> = match place {
-            Some(place) => slots.filter(|it| *it >= place).take(REPEATED).collect(),
-            None => slots.collect(),
-        };
+        let is_behind = |it: &(Gen, SlotNo)| place.is_none_or(|place| *it >= place);
+        let slots: Vec<_> = printed.shelf.slots().filter(is_behind).collect();
         for file in files_of(room, &slots) {
             self.display.forget(&file);
         }

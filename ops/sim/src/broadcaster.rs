@@ -217,8 +217,8 @@ impl Broadcaster {
                     self.publish(heat, turn);
                 }
                 Output::Deferred(id, _) => self.done(id),
-                // The room is never closed.
-                Output::Ended => {}
+                // The room is never closed, and nothing is erased.
+                Output::Ended | Output::Erase { .. } => {}
             }
         }
     }

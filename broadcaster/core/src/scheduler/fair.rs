@@ -18,27 +18,43 @@ const LOOKED_AT_MAX: usize = 512;
 #[derive(Debug, Default)]
 pub(super) struct Senders {
     waiting: HashMap<SenderRef, usize, FixedState>,
+    /// How many senders have so many waiting, by that number; the last one is not 0.
+    levels: Vec<usize>,
 }
 
 impl Senders {
     /// A comment of this sender waits.
     pub(super) fn come(&mut self, sender: SenderRef) {
-        *self.waiting.entry(sender).or_default() += 1;
+        let waiting = self.waiting.entry(sender).or_default();
+        *waiting += 1;
+        let now = *waiting;
+        if self.levels.len() <= now {
+            self.levels.resize(now + 1, 0);
+        }
+        self.levels[now] += 1;
+        self.levels[now - 1] = self.levels[now - 1].saturating_sub(1);
     }
 
     /// One less does.
     pub(super) fn go(&mut self, sender: SenderRef) {
-        if let Some(waiting) = self.waiting.get_mut(&sender) {
-            *waiting -= 1;
-            if *waiting == 0 {
-                self.waiting.remove(&sender);
-            }
+        let Some(waiting) = self.waiting.get_mut(&sender) else {
+            return;
+        };
+        let before = *waiting;
+        *waiting -= 1;
+        if *waiting == 0 {
+            self.waiting.remove(&sender);
+        } else {
+            self.levels[before - 1] += 1;
         }
+        self.levels[before] -= 1;
+        while self.levels.pop_if(|it| *it == 0).is_some() {}
     }
 
     /// None does.
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
+        self.levels.clear();
     }
 
     /// The comment that gives way to a new one of `sender`, by its place in the queue, and why.
@@ -50,17 +66,22 @@ impl Senders {
         let own = self.of(sender);
         let senders = self.waiting.len() + usize::from(own == 0);
         let due = (queue.len() / senders.max(1)).max(1);
-        let gives_way = |it: &Item| {
-            let is_theirs = if own >= due { it.sender == sender } else { self.of(it.sender) > due };
-            is_theirs && !is_spared(it)
+        let first = |gives_way: &dyn Fn(&Item) -> bool| {
+            let mut looked_at = queue.iter().take(LOOKED_AT_MAX);
+            looked_at.position(|it| gives_way(&it.item) && !is_spared(&it.item))
         };
-        let mut looked_at = queue.iter().take(LOOKED_AT_MAX);
-        if let Some(at) = looked_at.position(|it| gives_way(&it.item)) {
+        let found = if own >= due {
+            first(&|it| it.sender == sender)
+        } else if self.levels.len() > due + 1 {
+            first(&|it| self.of(it.sender) > due)
+        } else {
+            None
+        };
+        if let Some(at) = found {
             let is_loud = self.of(queue[at].item.sender) > due;
             return Some((at, if is_loud { Reason::Unfair } else { Reason::OverBudget }));
         }
-        let mut looked_at = queue.iter().take(LOOKED_AT_MAX);
-        let oldest = looked_at.position(|it| !is_spared(&it.item)).unwrap_or(0);
+        let oldest = first(&|_| true).unwrap_or(0);
         (!queue.is_empty()).then_some((oldest, Reason::OverBudget))
     }
 

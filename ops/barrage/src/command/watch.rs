@@ -99,7 +99,7 @@ fn shown(item: &Item) -> String {
         Body::Like { count } => format!("{sender}  ♥ × {count}"),
         Body::Entry => format!("{sender}  came in"),
         Body::Notice { text } => format!("■ {text}"),
-        Body::Tombstone { of } => format!("· item {of} was recalled"),
+        Body::Tombstone { of } | Body::Erasure { of } => format!("· item {of} was recalled"),
         Body::System { text } => format!("□ {text}"),
         Body::Effect { effect_no, text } => {
             format!("{sender}  came in with effect {effect_no} {text}")

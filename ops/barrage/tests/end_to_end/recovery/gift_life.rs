@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use channel::ClientTls;
 use kit::clock::Clock;
@@ -25,6 +26,9 @@ use crate::process::{Up, barrage, until};
 const BEFORE_THE_ANSWER: [&str; 3] = ["key_read", "journaled", "published"];
 /// The same, after the business server was told that the gift will be shown.
 const AFTER_THE_ANSWER: [&str; 4] = ["sealed", "downlink", "created", "head"];
+
+/// Viewers have come back and were shown everything by then.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gift_that_dies_before_its_answer_is_shown_once_when_it_is_asked_for_again() {
@@ -127,17 +131,22 @@ impl Scene {
 
     /// Asks for a gift; nothing if nobody answers.
     pub(super) async fn gift(&self, key: &str) -> Option<ItemId> {
-        let base = format!("http://127.0.0.1:{}", self.api);
-        let business = Business::new(self.http(), base, self.identity.api_key.clone());
         let gift = Gift { viewer: "patron", gift_no: 7, count: 1, lane: "high" };
-        business.gift(&self.room, key, gift).await.ok()
+        self.business().gift(&self.room, key, gift).await.ok()
     }
 
-    /// A viewer of each path, in the room, who comes back by itself.
+    fn business(&self) -> Business {
+        let base = format!("http://127.0.0.1:{}", self.api);
+        Business::new(self.http(), base, self.identity.api_key.clone())
+    }
+
+    /// A viewer of each path, in the room, who has seen something there and comes back by itself.
     pub(super) async fn viewers(&self) -> Viewers {
         let viewers = [("push", frame::Path::Push), ("segments", frame::Path::Segments)];
         let viewers = Viewers(viewers.map(|(account, path)| self.viewer(account, path)).into());
-        viewers.wait_in(1).await;
+        viewers.wait_in("at first", 1).await;
+        let id = self.business().notice(&self.room, "welcome", "welcome").await.unwrap();
+        viewers.wait_for("at first", id).await;
         viewers
     }
 
@@ -168,13 +177,13 @@ impl Scene {
     /// The next life: what was promised is kept, and what was not is shown at most once.
     async fn go_on(&self, place: &str, viewers: &Viewers, acknowledged: Option<ItemId>) {
         let up = self.start(None).await;
-        viewers.wait_in(2).await;
+        viewers.wait_in(place, 2).await;
 
         let id = until("an answer", async || self.gift("gift").await).await;
         assert!(acknowledged.is_none_or(|it| it == id), "{place}: the same key is the same gift");
-        until("the gift", async || viewers.have(id).then_some(())).await;
+        viewers.wait_for(place, id).await;
         let after = until("a gift after it", async || self.gift("after").await).await;
-        until("the gift after it", async || viewers.have(after).then_some(())).await;
+        viewers.wait_for(place, after).await;
         let files = until("the gift after it in a file", async || {
             let files = shown(self.data.path());
             files.contains_key(&after.to_string()).then_some(files)
@@ -193,8 +202,9 @@ impl Scene {
 /// What a viewer was told.
 #[derive(Debug, Default)]
 struct Book {
-    /// How often the room let it in.
-    joins: usize,
+    /// How often it came, and whether it is in the room.
+    connections: usize,
+    is_in: bool,
     shown: BTreeMap<ItemId, usize>,
     recalled: BTreeSet<ItemId>,
 }
@@ -202,8 +212,12 @@ struct Book {
 impl Book {
     fn write(&mut self, event: &Event) {
         match event {
-            Event::Connected { rooms, .. } => self.joins += rooms.iter().filter(is_in).count(),
-            Event::Joined(joined) => self.joins += usize::from(is_in(&joined)),
+            Event::Connected { rooms, .. } => {
+                self.connections += 1;
+                self.is_in = rooms.iter().any(is_in);
+            }
+            Event::Joined(joined) => self.is_in = is_in(joined),
+            Event::Disconnected { .. } => self.is_in = false,
             Event::Recall { id, .. } => {
                 self.recalled.insert(*id);
             }
@@ -234,12 +248,25 @@ impl Viewers {
         self.all(|it| it.recalled.contains(&id))
     }
 
-    async fn wait_in(&self, joins: usize) {
-        until("every viewer", async || self.all(|it| it.joins >= joins).then_some(())).await;
+    async fn wait_in(&self, place: &str, connections: usize) {
+        let is_back = |it: &Book| it.is_in && it.connections >= connections;
+        self.wait(place, "every viewer in the room", is_back).await;
+    }
+
+    async fn wait_for(&self, place: &str, id: ItemId) {
+        self.wait(place, &format!("item {id}"), |it| it.shown.contains_key(&id)).await;
+    }
+
+    async fn wait(&self, place: &str, what: &str, is_so: impl Fn(&Book) -> bool) {
+        let seen = until("what viewers wait for", async || self.all(&is_so).then_some(()));
+        if tokio::time::timeout(PATIENCE, seen).await.is_err() {
+            let books: Vec<_> = self.0.iter().map(|it| it.book.lock().unwrap()).collect();
+            panic!("{place}: {what} did not come: {books:?}");
+        }
     }
 }
 
-fn is_in(joined: &&Joined) -> bool {
+fn is_in(joined: &Joined) -> bool {
     matches!(joined.outcome, JoinOutcome::In { .. })
 }
 
