@@ -127,8 +127,7 @@ impl Conversation {
     /// moderators are always heard.
     fn is_kept(&self, entry: &UplinkEntry, cid: Cid) -> bool {
         let Presence { node, .. } = &self.presence;
-        let offered =
-            node.hub.lock().offer(&entry.room, &entry.viewer, cid, node.clock.mono());
+        let offered = node.hub.lock().offer(&entry.room, &entry.viewer, cid, node.clock.mono());
         if offered == Offered::Kept || self.is_always_kept(entry) {
             return true;
         }

@@ -30,6 +30,8 @@ const ALONE_PER_S: u64 = 100;
 const VIEWER: (u32, u32) = (5, 200);
 /// Links pass everything on again within this time.
 const LAPSE_MAX: Duration = Duration::from_secs(20);
+/// Two slots are sealed within this time.
+const CALM_MAX: Duration = Duration::from_secs(15);
 /// Chatservers beside the first.
 const MORE: u16 = 2;
 /// The burst that a room takes after quiet has passed within this time; then the rate counts.
@@ -124,6 +126,10 @@ async fn speak_alone(stage: &Stage, plan: Plan, line: &mut Line) -> anyhow::Resu
     line.check(summary.admitted <= own_max, || {
         format!("one viewer was admitted {} times, not {own_max}", summary.admitted)
     });
+    // The next crowd knows nothing of what was said before: no slot that it gets may hold it.
+    let seals = || stage.meter.counter(list::BROADCASTER_SEALS_TOTAL, &[]).get();
+    let before = seals();
+    stage.wait(CALM_MAX, "two more slots", || seals() >= before + 2).await?;
     Ok(())
 }
 

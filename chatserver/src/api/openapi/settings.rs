@@ -65,7 +65,6 @@ fn room_settings() -> Value {
                     senders get a time to come back, or lots are drawn every ten seconds.",
             }),
         ),
-        ("excess", json!({ "enum": ["wait", "sample"] })),
         ("mute_all", json!({ "type": "boolean" })),
         ("guests", json!({ "type": "boolean" })),
         ("segments", json!({ "enum": ["auto", "always", "never"] })),
