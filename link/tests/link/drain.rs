@@ -104,6 +104,26 @@ async fn a_node_that_does_not_drain_moves_nobody_because_it_drained() {
     assert_eq!((code, addresses.len()), (CloseCode::Draining, 0), "it was not for this drain");
 }
 
+#[tokio::test]
+async fn a_node_that_drains_waits_for_its_answer_and_follows_no_other_order() {
+    let (world, collector) = site(|_| {}).await;
+    let mut viewer = world.enter("tcp", "a", "r").await;
+    world.shut_down();
+    let life = collector.until("draining", |it| it.load.draining).await.start;
+    let mut order = answer(&world, life, None, 0);
+    let Fact::Move { at, drain, .. } = &mut order else { unreachable!("it is an order") };
+    // An order counts if it is newer than the last.
+    (*at, *drain) = (Wall(at.0 - 1), None);
+
+    world.tell(order).await;
+    hears_a_mute(&world, &mut viewer).await;
+    viewer.lives().await;
+    world.tell(answer(&world, life, None, 0)).await;
+
+    let Close { code, addresses, .. } = closed(&mut viewer).await;
+    assert_eq!((code, addresses.len()), (CloseCode::Draining, 3));
+}
+
 /// Lets the viewer hear something that was told after everything else.
 async fn hears_a_mute(world: &World, viewer: &mut Client) {
     let (muted, until) = (ViewerId::parse("a").unwrap(), Wall(u64::MAX / 2));
