@@ -1,5 +1,7 @@
 //! Broadcaster: a busy room from records to compressed segments.
 
+pub(crate) mod held;
+
 use anyhow::ensure;
 use broadcaster_core::pack::compress;
 use broadcaster_core::room::Sealed;
@@ -33,10 +35,10 @@ const START_MS: u64 = 1_800_000_000_000;
 /// Turns a slot into bytes.
 type Press = fn(&Sealed) -> usize;
 
-/// `broadcaster.room`: decode, lanes, flushes, and the full tier's compressed segment, all kept.
-/// `broadcaster.room.plain`: without the compression.
-/// `broadcaster.room.files`: with all four files of a slot, JSON and the lite tier too.
-/// `broadcaster.room.overload`: as the first, but nine of ten items are shed.
+/// `broadcast.kept`: decode, lanes, flushes, and the full tier's compressed segment, all kept.
+/// `broadcast.kept.plain`: without the compression.
+/// `broadcast.kept.files`: with all four files of a slot, JSON and the lite tier too.
+/// `broadcast.overload`: as the first, but nine of ten items are shed.
 pub(crate) fn run() -> anyhow::Result<Vec<Line>> {
     let plain: Press = |sealed| sealed.full.encode().len();
     let segment: Press = |sealed| compress(&sealed.full.encode()).len();
@@ -45,10 +47,10 @@ pub(crate) fn run() -> anyhow::Result<Vec<Line>> {
         packed.iter().map(|it| it.bin.len() + it.json.len()).sum()
     };
     Ok(vec![
-        Line::alone("broadcaster.room", rate(1, segment)?, "items/s/core"),
-        Line::alone("broadcaster.room.plain", rate(1, plain)?, "items/s/core"),
-        Line::alone("broadcaster.room.files", rate(1, files)?, "items/s/core"),
-        Line::alone("broadcaster.room.overload", rate(OVERLOAD, segment)?, "items/s/core"),
+        Line::alone("broadcast.kept", rate(1, segment)?, "items/s/core"),
+        Line::alone("broadcast.kept.plain", rate(1, plain)?, "items/s/core"),
+        Line::alone("broadcast.kept.files", rate(1, files)?, "items/s/core"),
+        Line::alone("broadcast.overload", rate(OVERLOAD, segment)?, "items/s/core"),
     ])
 }
 
@@ -148,6 +150,7 @@ impl Stage {
                 | Output::Flush(_)
                 | Output::Fates(_)
                 | Output::Deferred(..)
+                | Output::Erase { .. }
                 | Output::Heat { .. }
                 | Output::Ended => {}
             }

@@ -1,8 +1,11 @@
 //! Segments: bytes an item costs on the CDN, and how many items a core packs.
 
+mod rivals;
+
 use std::hint::black_box;
 use std::ops::RangeInclusive;
 
+use anyhow::Context;
 use broadcaster_core::pack::{Packed, pack};
 use proto::head::Tier;
 use proto::heat::Heat;
@@ -12,6 +15,7 @@ use proto::segment::Header;
 use proto::time::Wall;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
+use stack::replay::Script;
 
 use crate::line::Line;
 use crate::timing::per_second;
@@ -25,26 +29,77 @@ const SYLLABLES: [&str; 24] = [
     "牛", "感动", "the", "best", "再来", "一首", "♪", "yes", "啊啊", "高能",
 ];
 
-/// `segment.bytes.100` and `segment.pack.100`.
+/// Items of a slot: a quiet one, a busy one, and several seconds of one.
+const SIZES: [usize; 3] = [20, 100, 480];
+/// Names a file of recorded comments whose texts are packed; without it they are made up.
+const RECORDING: &str = "BENCH_RECORDING";
+
+/// `segment.bytes.20`, `.100` and `.480`, each with what others would need: `.json`, our own file
+/// for integrators, `.protobuf`, as Bilibili does, and `.rows`, all behind the same gzip.
+/// `segment.pack.100`: encoded, not compressed.
 pub(crate) fn run() -> anyhow::Result<Vec<Line>> {
+    let recorded = recorded()?;
+    let mut lines = Vec::new();
+    for size in SIZES {
+        lines.extend(bytes(size, &recorded)?);
+    }
+    lines.push(pack_rate()?);
+    Ok(lines)
+}
+
+/// Texts and looks of a recording.
+fn recorded() -> anyhow::Result<Vec<(String, Style)>> {
+    let Some(file) = std::env::var_os(RECORDING) else {
+        return Ok(Vec::new());
+    };
+    let script = Script::open(file.as_ref()).with_context(|| format!("cannot read {file:?}"))?;
+    Ok(script.comments.into_iter().map(|it| (it.text, it.style)).collect())
+}
+
+fn bytes(size: usize, recorded: &[(String, Style)]) -> anyhow::Result<Vec<Line>> {
+    // A recording is looked through in slots of this size, and their mean counts.
+    let slots = (recorded.len() / size).max(1);
+    let mut comments = Comments::new(NOW, 1000 / u64::try_from(size)?.min(1000));
+    let mut sums = [0; 4];
+    for slot in 0..slots {
+        let mut items: Vec<Placed> = place(comments.by_ref().take(size));
+        let texts = recorded.get(slot * size..).unwrap_or_default();
+        for (placed, (text, style)) in items.iter_mut().zip(texts) {
+            let (text, style) = (text.clone(), *style);
+            placed.item.body = Body::Comment { text, style, media_ms: None };
+        }
+        let (protobuf, rows) = (rivals::protobuf(&items), rivals::rows(&items));
+        let Packed { bin, json } = Packed::of(&pack(header()?, vec![items], Vec::new()));
+        for (sum, bytes) in sums.iter_mut().zip([bin.len(), json.len(), protobuf, rows]) {
+            *sum += bytes;
+        }
+    }
+    let [own, rest @ ..] = sums.map(|it| it as f64 / (slots * size) as f64);
+    let name = format!("segment.bytes.{size}");
+    let rivals = ["json", "protobuf", "rows"].into_iter().zip(rest);
+    let mut lines = vec![Line::alone(name.clone(), own, "bytes/item")];
+    lines
+        .extend(rivals.map(|(rival, it)| Line::alone(format!("{name}.{rival}"), it, "bytes/item")));
+    Ok(lines)
+}
+
+fn pack_rate() -> anyhow::Result<Line> {
     let flushes = flushes();
     let header = header()?;
-    let packed = Packed::of(&pack(header.clone(), &flushes, Vec::new()));
-    let bytes = f64::from(u32::try_from(packed.bin.len())?) / ITEMS as f64;
     let rate = per_second(|| {
-        black_box(pack(black_box(header.clone()), &flushes, Vec::new()).encode());
+        black_box(pack(black_box(header.clone()), flushes.clone(), Vec::new()).encode());
     });
-    Ok(vec![
-        Line::alone("segment.bytes.100", bytes, "bytes/item"),
-        Line::alone("segment.pack.100", rate * ITEMS as f64, "items/s/core"),
-    ])
+    Ok(Line::alone("segment.pack.100", rate * ITEMS as f64, "items/s/core"))
+}
+
+fn place(items: impl Iterator<Item = Item>) -> Vec<Placed> {
+    let items = items.enumerate();
+    items.map(|(number, item)| Placed { seq: Seq(1000 + number as u64), item }).collect()
 }
 
 /// A second of a busy room: five flushes.
 fn flushes() -> Vec<Vec<Placed>> {
-    let items = Comments::new(NOW, 1000 / ITEMS as u64).take(ITEMS).enumerate();
-    let placed: Vec<_> =
-        items.map(|(number, item)| Placed { seq: Seq(1000 + number as u64), item }).collect();
+    let placed = place(Comments::new(NOW, 1000 / ITEMS as u64).take(ITEMS));
     placed.chunks(ITEMS / 5).map(<[Placed]>::to_vec).collect()
 }
 
