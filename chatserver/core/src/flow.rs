@@ -88,7 +88,7 @@ pub enum Held {
 pub struct Stream {
     /// None: nobody spoke yet.
     bucket: Option<Bucket>,
-    /// What all said, the rate that follows, in thousandths a second, and when that was.
+    /// The rate that follows from what all said, in thousandths a second, and when that was.
     heard: Option<(u64, Mono)>,
     /// Up to when the refused have a time of their own.
     turns_until: Mono,

@@ -14,7 +14,7 @@ use super::BURST;
 /// One comment in the unit of levels: a rate in thousandths a second is so many a millisecond.
 pub(super) const COMMENT: i64 = 1_000_000;
 /// What comes together in this time may pass at once: comments come in batches.
-pub(super) const BATCH: Duration = Duration::from_millis(250);
+const BATCH: Duration = Duration::from_millis(250);
 /// A flood that lasts longer makes up for its burst.
 const LASTING: Duration = Duration::from_secs(10);
 /// One such part of what comes in makes up for it.
