@@ -13,9 +13,14 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use proto::id::{Gen, Term};
+use tokio::sync::Semaphore;
 
 use super::{Created, File, Replaced, SegmentStore, Stamp, StoreError};
 
+/// Calls that a directory has running at a time. A mount that hangs takes so many of the threads
+/// that the whole process blocks on, and no more: further calls wait for a place, each until its
+/// caller's deadline.
+const CALLS_MAX: usize = 16;
 /// Folder of unfinished files, below the root.
 const UNFINISHED: &str = ".unfinished";
 
@@ -23,6 +28,8 @@ const UNFINISHED: &str = ".unfinished";
 #[derive(Debug)]
 pub struct Directory {
     place: Arc<Place>,
+    /// Places for calls, kept by each until its thread is free again.
+    calls: Arc<Semaphore>,
 }
 
 #[derive(Debug)]
@@ -42,7 +49,8 @@ impl Directory {
     pub fn open(root: &Path, free_bytes_min: u64) -> io::Result<Self> {
         fs::create_dir_all(root.join(UNFINISHED))?;
         let root = root.to_path_buf();
-        Ok(Self { place: Arc::new(Place { root, free_bytes_min, unfinished: AtomicU64::new(0) }) })
+        let place = Place { root, free_bytes_min, unfinished: AtomicU64::new(0) };
+        Ok(Self { place: Arc::new(place), calls: Arc::new(Semaphore::new(CALLS_MAX)) })
     }
 
     /// Whether there is room for more. Blocks for a system call.
@@ -58,9 +66,15 @@ impl Directory {
         &self,
         work: impl FnOnce(&Place) -> R + Send + 'static,
     ) -> impl Future<Output = Result<R, StoreError>> + Send + 'static {
-        let place = Arc::clone(&self.place);
+        let (place, calls) = (Arc::clone(&self.place), Arc::clone(&self.calls));
         async move {
-            let done = tokio::task::spawn_blocking(move || work(&place)).await;
+            let call = calls.acquire_owned().await.map_err(|it| StoreError::Away(it.to_string()))?;
+            let work = move || {
+                let done = work(&place);
+                drop(call);
+                done
+            };
+            let done = tokio::task::spawn_blocking(work).await;
             done.map_err(|error| StoreError::Away(error.to_string()))
         }
     }
@@ -237,6 +251,8 @@ fn away(error: io::Error) -> StoreError {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use proto::id::RoomId;
 
     use super::*;
@@ -276,5 +292,37 @@ mod tests {
         assert!(matches!(created[..], [Err(StoreError::Full { .. })]));
         assert!(matches!(replaced, Err(StoreError::Full { .. })));
         assert_eq!(store.get(file).await, Ok(None));
+    }
+
+    /// A pipe that nobody writes to is what a mount that hangs looks like.
+    #[test]
+    fn a_directory_that_hangs_leaves_threads_to_others() {
+        let threads = CALLS_MAX + 1;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .max_blocking_threads(threads)
+            .enable_time()
+            .build()
+            .unwrap();
+        let (hung, well) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let file = File::Gen(RoomId::parse("r").unwrap(), Gen(1));
+        let pipe = hung.path().join(file.to_string());
+        fs::create_dir_all(pipe.parent().unwrap()).unwrap();
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
+
+        let got = runtime.block_on(async {
+            let hung = Arc::new(Directory::open(hung.path(), 0).unwrap());
+            for _ in 0..2 * threads {
+                let mut get = hung.get(file.clone());
+                assert!(futures_util::poll!(&mut get).is_pending());
+            }
+            let well = Directory::open(well.path(), 0).unwrap();
+            tokio::time::timeout(Duration::from_secs(30), well.get(file.clone())).await
+        });
+
+        // A reader of the pipe that was opened from both ends finds its end.
+        drop(fs::File::options().read(true).write(true).open(&pipe).unwrap());
+        runtime.shutdown_background();
+        assert_eq!(got.expect("the other answers"), Ok(None));
     }
 }
