@@ -123,6 +123,7 @@ impl Node {
         let comments = Rate { burst: config.comments_per_s, per_s: config.comments_per_s };
         let places = || Places::new(config.handshakes_max, config.site_places_max());
         let start = clock.wall();
+        let secret = kit::seed::random_bytes().context("cannot draw a secret")?;
         Ok(Self {
             signs: Mutex::new(Signs::new(config.siege.site_signs_max())),
             places: Arc::new(Mutex::new(places())),
@@ -131,7 +132,7 @@ impl Node {
             drain_order: watch::Sender::default(),
             door: Door::open(&config, policies, counts.clone(), start)?,
             failures: Mutex::default(),
-            hub: Mutex::new(Hub::new(config.rooms_max)),
+            hub: Mutex::new(Hub::new(config.rooms_max, u128::from_le_bytes(secret))),
             boards: Mutex::new(Boards::new(config.rooms_max)),
             rooms: Rooms::new(ring_limits, config.rooms_max),
             lines: Lines::new(),

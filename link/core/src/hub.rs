@@ -97,6 +97,8 @@ pub struct Hub {
     /// Every session, with the rooms that it is in.
     sessions: BTreeMap<ByViewer, Box<[RoomId]>>,
     rooms_max: usize,
+    /// What nobody outside knows of which comments are passed on.
+    secret: u128,
     /// Facts about rooms that found no place.
     refused: u64,
 }
@@ -121,10 +123,11 @@ struct Room {
 }
 
 impl Hub {
-    /// No rooms, no sessions; at most `rooms_max` rooms will be known.
+    /// No rooms, no sessions; at most `rooms_max` rooms will be known. Which comments are passed on
+    /// when not all are depends on `secret`.
     #[must_use]
-    pub const fn new(rooms_max: usize) -> Self {
-        Self { rooms: BTreeMap::new(), sessions: BTreeMap::new(), rooms_max, refused: 0 }
+    pub const fn new(rooms_max: usize, secret: u128) -> Self {
+        Self { rooms: BTreeMap::new(), sessions: BTreeMap::new(), rooms_max, secret, refused: 0 }
     }
 
     /// How many facts about open rooms were not taken in since the start, because too many rooms
@@ -248,7 +251,8 @@ impl Hub {
     /// Counts a comment that is offered to a room, and says whether it is among those passed on.
     pub fn offer(&mut self, room: &RoomId, viewer: &ViewerId, cid: Cid, now: Mono) -> Offered {
         let room = self.rooms.get_mut(room);
-        room.map_or(Offered::Kept, |it| it.offers.offer(offers::fate(viewer, cid), now))
+        let fate = offers::fate(self.secret, viewer, cid);
+        room.map_or(Offered::Kept, |it| it.offers.offer(fate, now))
     }
 
     /// Sessions of one viewer on this node.

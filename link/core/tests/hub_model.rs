@@ -50,7 +50,7 @@ impl Model {
 proptest! {
     #[test]
     fn counts_are_right_after_any_steps(steps in prop::collection::vec(step(), 0..200)) {
-        let mut hub = Hub::new(usize::from(ROOMS));
+        let mut hub = Hub::new(usize::from(ROOMS), 7);
         for room in 0..ROOMS {
             hub.learn(&fact(room));
         }

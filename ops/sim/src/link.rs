@@ -40,7 +40,7 @@ pub(crate) struct Link {
 
 impl Link {
     pub(crate) fn new(fact: &RoomFact) -> Self {
-        let mut hub = Hub::new(4);
+        let mut hub = Hub::new(4, 7);
         hub.learn(fact);
         let limits = Limits {
             login: Duration::from_secs(10),

@@ -7,10 +7,12 @@
 //! Each link has it, so that several together pass on more until they are told a share, within about
 //! a second.
 //!
-//! Which comments are passed on is fixed by their sender and number, whatever the session and the
-//! link, so that one that is sent again meets the share that it met before. The cap passes a share
-//! too: the emptier its bucket, the smaller.
+//! Which comments are passed on is fixed by their sender and number, whatever the session, so that
+//! one that is sent again on this link meets the share that it met before. A secret is in it, too: a
+//! sender, who chooses the numbers, cannot choose those that are always passed on. The cap passes a
+//! share too: the emptier its bucket, the smaller.
 
+use std::hash::{DefaultHasher, Hasher};
 use std::time::Duration;
 
 use proto::id::{Cid, ViewerId};
@@ -104,20 +106,14 @@ impl Offers {
     }
 }
 
-/// A number below 1000 that a comment has wherever it comes.
-pub(super) fn fate(viewer: &ViewerId, cid: Cid) -> u16 {
-    // FNV-1a, so that names that begin alike lie apart.
-    let name = viewer.as_str().bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    u16::try_from(scatter(name ^ scatter(cid.0)) % u64::from(ALL)).unwrap_or_default()
-}
-
-/// SplitMix64's finisher: neighbouring numbers land far apart.
-const fn scatter(number: u64) -> u64 {
-    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
+/// A number below 1000 that a comment has whenever it comes to who has this secret.
+pub(super) fn fate(secret: u128, viewer: &ViewerId, cid: Cid) -> u16 {
+    // SipHash, whose state nobody knows who does not know what it took first.
+    let mut hasher = DefaultHasher::new();
+    hasher.write_u128(secret);
+    hasher.write_u64(cid.0);
+    hasher.write(viewer.as_str().as_bytes());
+    u16::try_from(hasher.finish() % u64::from(ALL)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -125,6 +121,7 @@ mod tests {
     use super::*;
 
     const SHOWN: u32 = 50;
+    const SECRET: u128 = 7;
 
     fn offers() -> Offers {
         let mut offers = Offers::NONE;
@@ -137,7 +134,7 @@ mod tests {
         let viewer = ViewerId::parse("v").unwrap();
         let mut became = (0, 0, 0);
         for cid in ms.start * per_ms..ms.end * per_ms {
-            match offers.offer(fate(&viewer, Cid(cid)), Mono(cid / per_ms)) {
+            match offers.offer(fate(SECRET, &viewer, Cid(cid)), Mono(cid / per_ms)) {
                 Offered::Kept => became.0 += 1,
                 Offered::Sampled => became.1 += 1,
                 Offered::Capped => became.2 += 1,
@@ -173,6 +170,18 @@ mod tests {
     }
 
     #[test]
+    fn who_does_not_know_the_secret_cannot_choose_what_is_passed_on() {
+        let viewer = ViewerId::parse("v").unwrap();
+        let low = |secret, cid| fate(secret, &viewer, Cid(cid)) < 50;
+        let chosen: Vec<u64> = (0..40_000).filter(|cid| low(SECRET, *cid)).collect();
+
+        let passed = chosen.iter().filter(|cid| low(SECRET + 1, **cid)).count();
+
+        assert!((1_800..2_200).contains(&chosen.len()), "{}", chosen.len());
+        assert!((60..140).contains(&passed), "{passed} of {}", chosen.len());
+    }
+
+    #[test]
     fn a_burst_is_passed_on_whole_after_quiet() {
         let mut offers = offers();
         flood(&mut offers, 1, 0..5_000);
@@ -190,7 +199,7 @@ mod tests {
 
         for cid in 0..1_000 {
             let (fate, now) =
-                (fate(&ViewerId::parse("v").unwrap(), Cid(cid)), Mono(3_000 + cid * 5));
+                (fate(SECRET, &ViewerId::parse("v").unwrap(), Cid(cid)), Mono(3_000 + cid * 5));
             let became = offers.offer(fate, now);
             changed += u32::from(offers.offer(fate, now) != became);
         }

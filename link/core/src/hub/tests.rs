@@ -4,6 +4,9 @@ use proto::control::RoomSettings;
 
 use super::*;
 
+/// Of the node.
+const SECRET: u128 = 7;
+
 #[test]
 fn one_viewer_with_two_sessions_is_one_of_the_people() {
     let mut hub = hub();
@@ -87,7 +90,7 @@ fn offers_are_counted_and_held_to_the_rooms_share_and_to_what_it_shows() {
 
 #[test]
 fn known_rooms_are_bounded_and_closed_ones_give_way() {
-    let mut hub = Hub::new(1);
+    let mut hub = Hub::new(1, SECRET);
     assert!(hub.learn(&fact("a")));
     assert!(!hub.learn(&fact("b")));
     assert!(!hub.learn(&RoomFact { open: false, ..fact("c") }));
@@ -100,7 +103,7 @@ fn known_rooms_are_bounded_and_closed_ones_give_way() {
 }
 
 fn hub() -> Hub {
-    let mut hub = Hub::new(10);
+    let mut hub = Hub::new(10, SECRET);
     hub.learn(&fact("r"));
     hub
 }

@@ -101,7 +101,7 @@ impl Subject {
         };
         Self {
             limits: Arc::new(limits),
-            hub: Hub::new(usize::from(ROOMS)),
+            hub: Hub::new(usize::from(ROOMS), 7),
             departures: Departures::new(LEAVES_MAX, LEAVES),
             rings: (0..ROOMS).map(|it| Ring::new(room_id(it), RING)).collect(),
             conversations: BTreeMap::new(),
