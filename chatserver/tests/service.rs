@@ -1,6 +1,8 @@
 //! The chatserver end to end, over a memory bus, a real room store and real HTTP.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "service/faults.rs"]
+mod faults;
 #[path = "service/world.rs"]
 mod world;
 

@@ -2,19 +2,15 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::Duration;
 
 use auth_core::app::App;
 use bus::{At, Bus, Limits, MemoryBus, Publish, Tail, Tailed, Topic, topic};
 use bytes::Bytes;
 use channel::DevCerts;
-use chatserver::store::{
-    Key, RedbStore, RoomStore, StoreError, Table, Value as Stored, Write, Written,
-};
+use chatserver::store::{RedbStore, RoomStore};
 use chatserver::{Config, Parts, Service};
-use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, ready};
 use kit::clock::Clock;
 use kit::health::Health;
 use kit::meter::Meter;
@@ -34,6 +30,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::RwLock;
 use tokio_util::sync::CancellationToken;
+
+use super::faults::FaultyStore;
 
 pub(crate) const APP: AppId = AppId(1);
 pub(crate) const LINK: NodeId = NodeId(70);
@@ -315,59 +313,6 @@ pub(crate) async fn answer(request: reqwest::RequestBuilder) -> (StatusCode, Val
     let status = response.status();
     let bytes = response.bytes().await.unwrap();
     (status, serde_json::from_slice(&bytes).unwrap_or(Value::Null))
-}
-
-/// The room store, away while the test wants it.
-#[derive(Debug)]
-struct FaultyStore {
-    store: RedbStore,
-    is_away: Arc<AtomicBool>,
-    is_mute: Arc<AtomicBool>,
-    turn: Arc<RwLock<()>>,
-    waits: Arc<AtomicUsize>,
-}
-
-impl FaultyStore {
-    fn unless_away<'a, T: Send + 'a>(
-        &self,
-        answer: BoxFuture<'a, Result<T, StoreError>>,
-    ) -> BoxFuture<'a, Result<T, StoreError>> {
-        if self.is_away.load(Ordering::Relaxed) {
-            return ready(Err(StoreError::Away { why: "a test".to_owned() })).boxed();
-        }
-        answer
-    }
-}
-
-impl RoomStore for FaultyStore {
-    fn get(&self, keys: Vec<Key>) -> BoxFuture<'_, Result<Vec<Option<Stored>>, StoreError>> {
-        self.unless_away(self.store.get(keys))
-    }
-
-    fn list(
-        &self,
-        table: Table,
-        prefix: String,
-        after: Option<String>,
-        rows_max: usize,
-    ) -> BoxFuture<'_, Result<Vec<(String, Stored)>, StoreError>> {
-        self.unless_away(self.store.list(table, prefix, after, rows_max))
-    }
-
-    fn write(&self, writes: Vec<Write>) -> BoxFuture<'_, Result<Written, StoreError>> {
-        async move {
-            self.waits.fetch_add(1, Ordering::Relaxed);
-            let turn = self.turn.read().await;
-            self.waits.fetch_sub(1, Ordering::Relaxed);
-            drop(turn);
-            let written = self.unless_away(self.store.write(writes)).await;
-            if self.is_mute.load(Ordering::Relaxed) {
-                return Err(StoreError::Away { why: "a test".to_owned() });
-            }
-            written
-        }
-        .boxed()
-    }
 }
 
 pub(crate) fn room() -> RoomId {
