@@ -7,6 +7,7 @@
 
 pub mod budget;
 pub mod erase;
+pub mod export;
 pub mod head;
 pub mod lane;
 pub mod pace;

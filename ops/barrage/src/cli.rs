@@ -11,6 +11,7 @@ use crate::command::business::backup::Backup;
 use crate::command::business::people::{Ban, Mute, Person};
 use crate::command::business::room::Room;
 use crate::command::business::words::Words;
+use crate::command::export::Export;
 use crate::command::keys::Keys;
 use crate::command::simulate::Gslb;
 use crate::command::token::Token;
@@ -55,6 +56,8 @@ pub(crate) enum Command {
     Words(Words),
     /// Copy a stopped system's room store
     Backup(Backup),
+    /// Write what was shown in a room: JSON, XML, subtitles
+    Export(Export),
     /// Show, rotate and revoke keys, set policies, make certificates
     Keys(Keys),
     /// Mint a token, or explain why one is refused

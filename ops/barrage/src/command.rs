@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod business;
 mod configuration;
+pub(crate) mod export;
 pub(crate) mod keys;
 pub(crate) mod place;
 mod plain;

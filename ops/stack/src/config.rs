@@ -22,6 +22,9 @@ use crate::tls::Tls;
 /// The folder that `barrage up` uses when none is named.
 pub const DATA: &str = "barrage-data";
 
+/// The folder of the segments in that folder.
+pub const SEGMENTS: &str = "segments";
+
 /// The room store's file in that folder.
 pub const ROOMS: &str = "rooms.redb";
 

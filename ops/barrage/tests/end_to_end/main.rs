@@ -8,6 +8,7 @@ mod attacks;
 mod audit;
 mod channels;
 mod configuration;
+mod export;
 mod get;
 mod keys;
 mod openssl;
