@@ -43,7 +43,8 @@ struct Channel {
 #[derive(Debug)]
 struct Viewer {
     room: RoomId,
-    tags: broadcast::Receiver<Bytes>,
+    /// None: it is leaving.
+    tags: Option<broadcast::Receiver<Bytes>>,
     closing: CancellationToken,
     live: Arc<Live>,
     _place: OwnedSemaphorePermit,
@@ -51,7 +52,7 @@ struct Viewer {
 
 impl Drop for Viewer {
     fn drop(&mut self) {
-        self.live.leave(&self.room);
+        self.live.leave(&self.room, self.tags.take());
     }
 }
 
@@ -97,16 +98,23 @@ impl Live {
         };
         self.counts.live_viewers.inc();
         let (room, live) = (room.clone(), Arc::clone(self));
+        let tags = Some(tags);
         let viewer = Viewer { room, tags, closing, live, _place: place };
         let header = stream::iter([Bytes::from_static(&flv::HEADER)]);
         Some(header.chain(stream::unfold(viewer, Viewer::next)))
     }
 
-    fn leave(&self, room: &RoomId) {
+    /// Ends a room's streams: it is another's, or is over.
+    pub(crate) fn end(&self, room: &RoomId) {
+        self.rooms.write().remove(room);
+    }
+
+    fn leave(&self, room: &RoomId, tags: Option<broadcast::Receiver<Bytes>>) {
         self.counts.live_viewers.dec();
         let mut rooms = self.rooms.write();
-        // The one that leaves is still counted.
-        if rooms.get(room).is_some_and(|it| it.tags.receiver_count() <= 1) {
+        // Under the lock, so that of two that leave at once one is the last.
+        drop(tags);
+        if rooms.get(room).is_some_and(|it| it.tags.receiver_count() == 0) {
             rooms.remove(room);
         }
     }
@@ -127,8 +135,9 @@ impl Channel {
 
 impl Viewer {
     async fn next(mut self) -> Option<(Bytes, Self)> {
+        let tags = self.tags.as_mut()?;
         let tag = tokio::select! {
-            tag = self.tags.recv() => tag,
+            tag = tags.recv() => tag,
             () = self.closing.cancelled() => Err(RecvError::Closed),
         };
         if matches!(tag, Err(RecvError::Lagged(_))) {

@@ -4,14 +4,15 @@
 //! answers. Stores that refuse hold a room up for a moment only: it goes on without what they would
 //! have told, and under a number that they need not confirm.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use broadcaster_core::Found;
 use broadcaster_core::pack::expand;
 use broadcaster_core::room::{Resume, Told};
+use broadcaster_core::{Found, head};
 use bus::{At, Bus, Offset, PartitionNo, Publish, PublishError, ReadError, topic};
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -157,8 +158,7 @@ impl Opener {
     /// Finds out how a room goes on.
     pub(crate) async fn open(&self, room: &RoomId, found: Option<Found>) -> Start {
         let heads = self.read(File::Head(room.clone())).await;
-        let head = heads.iter().flatten().filter_map(|it| serde_json::from_slice::<Head>(it).ok());
-        let head = head.max_by_key(|it| (it.gen_no, it.slot));
+        let head = newest(heads.iter().flatten());
         let heat = match (&found, &head) {
             (Some(found), _) => found.heat(),
             (None, Some(head)) => head.heat,
@@ -261,6 +261,9 @@ impl Opener {
                 return;
             }
             head.slot = slot;
+            if let Some(place) = &mut head.hls {
+                place.number += 1;
+            }
         }
     }
 
@@ -318,6 +321,13 @@ impl Opener {
     }
 }
 
+/// The newest head; of several, the one that reaches back farthest: a store with a gap has one that
+/// names less than is there.
+fn newest<'a>(heads: impl Iterator<Item = &'a Bytes>) -> Option<Head> {
+    let heads = heads.filter_map(|it| serde_json::from_slice::<Head>(it).ok());
+    heads.max_by_key(|it| (it.gen_no, it.slot, Reverse(head::first(it))))
+}
+
 fn newest_gen(head: &Head) -> Gen {
     head.next.map_or(head.gen_no, |it| it.gen_no.max(head.gen_no))
 }
@@ -340,4 +350,36 @@ fn told(segment: &Segment) -> impl Iterator<Item = Told> {
         lane: it.item.lane,
         fate: Fate::Sealed { gen_no: header.gen_no, seq: it.seq, slot: header.slot },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_heads_of_the_same_slot_the_one_that_names_most_goes_on() {
+        let head = |slot: u64, oldest: u64, past: serde_json::Value| {
+            let head = serde_json::json!({
+                "v": 1, "gen": 2, "epoch_ms": 0, "interval_ms": 1000, "slot": slot,
+                "oldest": oldest, "now_ms": 0, "spread_ms": 0, "tiers": ["full"], "heat": "hot",
+                "online": 0, "sealed": false, "recalled": [], "catalogue": 0, "past": past,
+            });
+            Bytes::from(head.to_string())
+        };
+        let past = serde_json::json!([{
+            "gen": 1, "epoch_ms": 0, "interval_ms": 1000, "layout": 1, "oldest": 3, "end": 9,
+        }]);
+        let heads = [
+            head(8, 0, serde_json::json!([])),
+            head(9, 5, past),
+            head(9, 4, serde_json::json!([])),
+            head(9, 8, serde_json::json!([])),
+        ];
+
+        let found = newest(heads.iter()).unwrap();
+
+        assert_eq!((found.slot, found.oldest), (SlotNo(9), SlotNo(5)));
+        assert_eq!(head::first(&found), (Gen(1), SlotNo(3)));
+        assert_eq!(newest(heads[2..].iter()).map(|it| it.oldest), Some(SlotNo(4)));
+    }
 }

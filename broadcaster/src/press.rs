@@ -32,10 +32,11 @@ use crate::bases::{Bases, Storing};
 use crate::config::{Config, millis};
 use crate::counts::Counts;
 use crate::display::{Display, Shown};
+use crate::live::Live;
 use crate::press::erasing::Erased;
 use crate::press::wellness::Wellness;
 use crate::press::writer::{Work, Writers};
-use crate::purge;
+use crate::purge::Purges;
 use crate::store::{Ext, File, SegmentStore, Stamp};
 
 /// Jobs that wait for the press; the driver stops flushing while more are to come.
@@ -78,6 +79,7 @@ pub(crate) struct Tools {
     pub(crate) counts: Counts,
     pub(crate) health: Part,
     pub(crate) display: Arc<Display>,
+    pub(crate) live: Arc<Live>,
     pub(crate) stores: Vec<Arc<dyn SegmentStore>>,
     pub(crate) storing: Arc<Storing>,
     /// The same of single stores, by number, where a base of its own serves one.
@@ -89,6 +91,7 @@ struct Press {
     clock: Clock,
     counts: Counts,
     display: Arc<Display>,
+    live: Arc<Live>,
     writers: Writers,
     rooms: BTreeMap<RoomId, Printed>,
     retention_ms: u64,
@@ -129,17 +132,18 @@ pub(crate) fn start(
     stored: mpsc::Sender<Ticket>,
     tasks: &mut Tasks,
 ) {
-    let Tools { clock, counts, health, display, stores, storing, mirrors } = tools;
-    let purges = purge::start(&config.purge, &clock, &counts, tasks);
+    let Tools { clock, counts, health, display, live, stores, storing, mirrors } = tools;
+    let purges = Purges::start(&config.purge, &clock, &counts, tasks);
     let retention = Duration::from_secs(config.retention_s.into());
     let wellness = Wellness::new(health, clock.clone(), counts.clone(), stores.len());
     let mirrors = mirrors.into_iter().chain(std::iter::repeat(None));
     let stores = stores.into_iter().zip(mirrors);
     let press = Press {
-        writers: Writers::start(config, wellness, stores, purges.as_ref(), tasks),
+        writers: Writers::start(config, wellness, stores, &purges, tasks),
         clock,
         counts,
         display,
+        live,
         rooms: BTreeMap::new(),
         retention_ms: proto::time::millis(retention),
         store_wait_max: millis(config.store_wait_ms_max),
@@ -193,7 +197,9 @@ impl Press {
             }
             Job::Release { room } => {
                 self.rooms.remove(&room);
+                self.writers.forget(&room);
                 self.display.release(&room);
+                self.live.end(&room);
                 None
             }
             Job::Bases(bases) => {
@@ -251,6 +257,9 @@ impl Press {
             head.hls = reel.place();
         }
         printed.head = Some(head);
+        if header.end == Some(header.slot) && header.next.is_none() {
+            self.live.end(&room);
+        }
 
         let print = |it| print(it, self.writes_hls);
         let files: Vec<_> = [&sealed.full, &sealed.lite].into_iter().flat_map(print).collect();
@@ -260,12 +269,20 @@ impl Press {
                 self.counts.segment_bytes(*tier, bytes.len());
             }
         }
-        let removes = files_of(&room, &expired);
-        Some(self.publish(&room, files, removes, Some(ticket)))
+        let erasing = printed.erased.of(&sealed.full);
+        let (removes, erasing_max) = (files_of(&room, &expired), self.store_wait_max);
+        let published = self.publish(&room, files, removes, Some(ticket));
+        let published = async move {
+            let ticket = published.await;
+            tokio::time::timeout(erasing_max, erasing).await.ok();
+            ticket
+        };
+        Some(published.boxed())
     }
 
     /// Removes slots of rooms whether they write or not.
     fn sweep(&mut self) {
+        self.writers.hand_on();
         let now = self.clock.wall();
         for (room, printed) in &mut self.rooms {
             let expired = printed.shelf.expire(self.retention_ms, now, EXPIRED_MAX);

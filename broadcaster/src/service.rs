@@ -112,6 +112,7 @@ impl Service {
             counts: counts.clone(),
             health: health.part("broadcaster_store"),
             display: Arc::clone(&display),
+            live: Arc::clone(&live),
             stores: stores.clone(),
             storing: Arc::clone(&storing),
             mirrors: mirrors.iter().map(|it| it.as_ref().map(|it| Arc::clone(&it.1))).collect(),

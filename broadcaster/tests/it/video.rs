@@ -6,7 +6,7 @@ use std::process::Stdio;
 use broadcaster::Config;
 use proto::id::ItemId;
 use serde_json::Value;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::process::Command;
 
@@ -80,8 +80,13 @@ async fn the_numbers_of_the_playlist_go_on_after_a_restart() {
     let world = World::new(folder.path());
     world.set_room(settings(), true).await;
     let first = world.start(config()).await;
-    let before = wait_for(first.addr, 3).await;
+    let head = folder.path().join("dm/1/room-1/head.json");
+    wait_for(first.addr, 2).await;
+    let behind = std::fs::read(&head).unwrap();
+    let before = wait_for(first.addr, 5).await;
     first.stop().await;
+    // As if it had been killed before it wrote the head of its last slots.
+    std::fs::write(&head, behind).unwrap();
 
     let second = world.start(config()).await;
     let after = tokio::time::timeout(PATIENCE, async {
@@ -101,6 +106,32 @@ async fn the_numbers_of_the_playlist_go_on_after_a_restart() {
         assert!(same.is_none_or(|(_, it)| it == fragment), "{before:?} {after:?}");
     }
     second.stop().await;
+}
+
+#[tokio::test]
+async fn a_room_that_is_over_ends_its_streams() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::new(folder.path());
+    world.set_room(settings(), true).await;
+    let running = world.start(config()).await;
+    wait_for(running.addr, 1).await;
+    let mut stream = watch(running.addr).await;
+    let mut bytes = Vec::new();
+    read_until(&mut stream, &mut bytes, b"\"sealed\":").await;
+
+    world.set_room(settings(), false).await;
+
+    let end = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut bytes)).await;
+    end.expect("an end in time").unwrap();
+    running.stop().await;
+}
+
+/// Asks for the room's stream.
+async fn watch(addr: SocketAddr) -> TcpStream {
+    let mut stream = TcpStream::connect(addr).await.unwrap();
+    let request = b"GET /dm/1/room-1/live.flv HTTP/1.0\r\nHost: origin\r\n\r\n";
+    stream.write_all(request).await.unwrap();
+    stream
 }
 
 async fn wait_for(addr: SocketAddr, count: usize) -> Vec<(u64, String)> {
@@ -170,9 +201,7 @@ async fn flushes_come_down_a_stream_that_ffprobe_reads() {
     world.set_room(settings(), true).await;
     let running = world.start(config()).await;
     wait_for(running.addr, 1).await;
-    let mut stream = TcpStream::connect(running.addr).await.unwrap();
-    let request = "GET /dm/1/room-1/live.flv HTTP/1.0\r\nHost: origin\r\n\r\n";
-    tokio::io::AsyncWriteExt::write_all(&mut stream, request.as_bytes()).await.unwrap();
+    let mut stream = watch(running.addr).await;
     let mut bytes = Vec::new();
     read_until(&mut stream, &mut bytes, b"FLV\x01").await;
 

@@ -59,8 +59,17 @@ impl Reel {
         if last.is_some_and(|it| (it.gen_no, it.slot) >= (info.gen_no, slot)) {
             return;
         }
-        let is_next = |it: &Cut| it.gen_no == info.gen_no && it.slot.0 + 1 == slot.0;
-        let is_new = last.is_some_and(|it| !is_next(it));
+        if let Some(place) = self.place()
+            && let Some(last) = last.filter(|it| it.gen_no == info.gen_no)
+        {
+            // Slots in between were not written, or by somebody else: they keep their numbers.
+            let missed = slot.0 - last.slot.0 - 1;
+            if missed > 0 {
+                self.cuts.clear();
+                self.first = Place { number: place.number + missed + 1, ..place };
+            }
+        }
+        let is_new = self.cuts.back().is_some_and(|it| it.gen_no != info.gen_no);
         self.cuts.push_back(Cut::of(info, slot, is_new));
         while self.cuts.len() > SLOTS_MAX {
             self.cuts.pop_front();
@@ -157,6 +166,20 @@ mod tests {
         put(&mut found, &info, 19..21);
         put(&mut reel, &info, 20..21);
         assert_eq!(found.playlist(), reel.playlist());
+    }
+
+    #[test]
+    fn slots_that_are_missed_keep_their_numbers() {
+        let info = gen_info(1, 1000);
+        let (mut reel, mut whole) = (Reel::default(), Reel::default());
+        put(&mut reel, &info, 0..4);
+        put(&mut reel, &info, 9..11);
+        put(&mut whole, &info, 0..11);
+
+        assert_eq!(reel.place(), whole.place());
+        let text = reel.playlist();
+        assert!(text.contains("#EXT-X-MEDIA-SEQUENCE:9\n"), "{text}");
+        assert_eq!(text.matches(".m4s\n").count(), 2);
     }
 
     #[test]
