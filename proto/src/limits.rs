@@ -41,6 +41,8 @@ pub const SEGMENT_ITEMS_MAX: usize = 4000;
 pub const SEGMENT_REPEATS_MAX: usize = 1000;
 /// Bytes of one text; graphemes are limited per room besides.
 pub const TEXT_BYTES_MAX: usize = 2048;
+/// Longest time for which a room holds a comment back before it is shown, in milliseconds.
+pub const HOLD_MS_MAX: u32 = 30_000;
 /// Rooms that one session may be in.
 pub const ROOMS_PER_SESSION_MAX: usize = 8;
 /// Bytes of a token's or resume ticket's text.

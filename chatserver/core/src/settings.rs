@@ -3,8 +3,7 @@
 use std::ops::RangeInclusive;
 
 use proto::control::{Action, LaneShares, RoomSettings};
-
-use crate::hold::HOLD_MS_MAX;
+use proto::limits::HOLD_MS_MAX;
 
 /// Hosts that may be linked to.
 pub const LINK_HOSTS_MAX: usize = 16;

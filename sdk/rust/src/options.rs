@@ -11,6 +11,7 @@ use proto::enter::Class;
 use proto::frame::Path;
 use proto::head::Tier;
 use proto::id::{AppId, DeviceId, RoomId};
+use proto::limits::HOLD_MS_MAX;
 
 use crate::wire::Udp;
 
@@ -197,6 +198,9 @@ impl Default for Bounds {
     }
 }
 
+/// A room may hold a comment back for so long, and then it takes its usual way.
+const VERDICT: Duration = Duration::from_millis(HOLD_MS_MAX as u64 + 10_000);
+
 /// How long a client waits.
 #[derive(Clone, Copy, Debug)]
 pub struct Waits {
@@ -213,7 +217,7 @@ pub struct Waits {
     pub pong: Duration,
     /// For a segment or a head. An origin may hold the question for interval + 500 ms.
     pub fetch: Duration,
-    /// For the verdict on a comment.
+    /// For the verdict on a comment, which a room may hold back for [`HOLD_MS_MAX`].
     pub verdict: Duration,
     /// Between a login and its renewal, however soon the session ends.
     pub renew_min: Duration,
@@ -228,7 +232,7 @@ impl Default for Waits {
             write: Duration::from_secs(5),
             pong: Duration::from_secs(10),
             fetch: Duration::from_secs(5),
-            verdict: Duration::from_secs(30),
+            verdict: VERDICT,
             renew_min: Duration::from_secs(30),
         }
     }
