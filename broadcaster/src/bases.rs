@@ -71,7 +71,8 @@ impl Storing {
         self.unstored.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn take(&self, base: &Base) -> StoreGauge {
+    /// What it was since the last time.
+    pub(crate) fn take(&self, base: &Base) -> StoreGauge {
         let stored = self.stored.swap(0, Ordering::Relaxed);
         let store_ms = self.store_ms.swap(0, Ordering::Relaxed);
         let mean = store_ms.checked_div(stored.into()).unwrap_or(0);

@@ -74,9 +74,9 @@ impl Display {
         self.recent.lock().keep(file, bytes);
     }
 
-    /// Takes a file out of memory: the store has other bytes for it, or will have.
-    pub(crate) fn forget(&self, file: &File) {
-        self.recent.lock().forget(file);
+    /// Other bytes for a file that is in memory.
+    pub(crate) fn renew(&self, file: &File, bytes: Bytes) {
+        self.recent.lock().renew(file, bytes);
     }
 
     /// A recent file.
@@ -86,9 +86,11 @@ impl Display {
 }
 
 impl Recent {
-    fn forget(&mut self, file: &File) {
-        // Its place in the order stays, and is passed over when its turn comes.
-        self.bytes -= self.files.remove(file).map_or(0, |it| it.len());
+    fn renew(&mut self, file: &File, bytes: Bytes) {
+        if let Some(old) = self.files.get_mut(file) {
+            self.bytes = self.bytes - old.len() + bytes.len();
+            *old = bytes;
+        }
     }
 
     fn keep(&mut self, file: File, bytes: Bytes) {
@@ -127,6 +129,19 @@ mod tests {
         let kept: Vec<bool> = (0..4).map(|it| display.recent(&file(it)).is_some()).collect();
         assert_eq!(kept, [false, false, true, true]);
         assert_eq!(display.recent.lock().bytes, 6);
+    }
+
+    #[test]
+    fn only_what_is_in_memory_is_renewed() {
+        let display = Display::new(10);
+        display.keep(file(1), Bytes::from_static(b"1234"));
+
+        display.renew(&file(1), Bytes::from_static(b"12"));
+        display.renew(&file(2), Bytes::from_static(b"12"));
+
+        assert_eq!(display.recent(&file(1)).as_deref(), Some(&b"12"[..]));
+        assert_eq!(display.recent(&file(2)), None);
+        assert_eq!(display.recent.lock().bytes, 2);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Tells caches before the origin to forget files, with `PURGE` over HTTP.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kit::clock::Clock;
@@ -18,7 +19,7 @@ const FILES_MAX: usize = 5_000;
 const ASK_MAX: Duration = Duration::from_secs(2);
 /// Pause before the next attempt.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Attempts at each cache; then the file's lifetime ends by itself, within ten minutes.
+/// Attempts for each file; then the file's lifetime ends by itself, within ten minutes.
 const ATTEMPTS_MAX: u32 = 5;
 /// Bytes of an answer that are looked at: its first line.
 const ANSWER_BYTES: u64 = 64;
@@ -31,56 +32,96 @@ pub(crate) fn authority(base: &str) -> Option<&str> {
         .then_some(authority)
 }
 
-/// Where files go that caches must forget; nowhere without caches.
-pub(crate) fn start(
-    caches: &[String],
-    clock: &Clock,
-    counts: &Counts,
-    tasks: &mut Tasks,
-) -> Option<mpsc::Sender<File>> {
-    if caches.is_empty() {
-        return None;
-    }
-    let (sender, files) = mpsc::channel(FILES_MAX);
-    tasks.spawn("purge", run(caches.to_vec(), files, clock.clone(), counts.clone()));
-    Some(sender)
+/// Where files go that caches must forget.
+#[derive(Clone, Debug)]
+pub(crate) struct Purges {
+    caches: Arc<[mpsc::Sender<File>]>,
+    counts: Counts,
 }
 
-/// Has every cache forget what comes, until nothing more can.
-async fn run(
-    caches: Vec<String>,
-    mut files: mpsc::Receiver<File>,
+impl Purges {
+    /// Starts one task for each cache, so that one that is away delays no other. They end when all
+    /// clones of this are dropped.
+    pub(crate) fn start(
+        caches: &[String],
+        clock: &Clock,
+        counts: &Counts,
+        tasks: &mut Tasks,
+    ) -> Self {
+        let caches = caches.iter().filter_map(|it| authority(it)).map(|it| {
+            let (sender, files) = mpsc::channel(FILES_MAX);
+            let (authority, is_away) = (it.to_owned(), false);
+            let (clock, counts) = (clock.clone(), counts.clone());
+            tasks.spawn("purge", Cache { authority, is_away, clock, counts }.run(files));
+            sender
+        });
+        Self { caches: caches.collect(), counts: counts.clone() }
+    }
+
+    /// Has every cache forget a file. Where it finds no place, the file goes when its lifetime ends.
+    pub(crate) fn forget(&self, file: &File) {
+        for cache in self.caches.iter() {
+            if cache.try_send(file.clone()).is_err() {
+                self.counts.purge("queue_full");
+            }
+        }
+    }
+}
+
+/// One cache.
+struct Cache {
+    authority: String,
+    /// Whether it could not be told of the file before.
+    is_away: bool,
     clock: Clock,
     counts: Counts,
-) -> anyhow::Result<()> {
-    while let Some(file) = files.recv().await {
-        for cache in caches.iter().filter_map(|it| authority(it)) {
-            let outcome = forget(cache, &file, &clock).await;
-            counts.purge(outcome);
-        }
-    }
-    Ok(())
 }
 
-/// How it went, as a label.
-async fn forget(cache: &str, file: &File, clock: &Clock) -> &'static str {
-    for attempt in 1..=ATTEMPTS_MAX {
-        match tokio::time::timeout(ASK_MAX, ask(cache, file)).await {
-            // Whoever does not have it has forgotten it.
-            Ok(Ok(200..=299 | 404 | 410)) => return "done",
-            Ok(Ok(status)) => {
-                tracing::warn!(cache, status, "a cache does not forget: see broadcaster.purge");
-                return "refused";
+impl Cache {
+    /// Has it forget what comes, until nothing more can. When the process ends, a cache that is
+    /// away is not waited for.
+    async fn run(mut self, mut files: mpsc::Receiver<File>) -> anyhow::Result<()> {
+        while let Some(file) = files.recv().await {
+            let outcome = self.forget(&file, &files).await;
+            self.counts.purge(outcome);
+            self.is_away = outcome == "away";
+            if self.is_away && !files.is_closed() {
+                self.clock.sleep(PAUSE).await;
             }
-            Ok(Err(error)) => tracing::debug!(cache, %error, "a cache cannot be reached"),
-            Err(_) => tracing::debug!(cache, "a cache does not answer"),
         }
-        if attempt < ATTEMPTS_MAX {
-            clock.sleep(PAUSE).await;
-        }
+        Ok(())
     }
-    tracing::warn!(cache, "a cache cannot be told to forget: see broadcaster.purge");
-    "away"
+
+    /// How it went, as a label. One that is away is asked once for each file until it answers.
+    async fn forget(&self, file: &File, files: &mpsc::Receiver<File>) -> &'static str {
+        let cache = &*self.authority;
+        if self.is_away && files.is_closed() {
+            return "away";
+        }
+        let attempts_max = if self.is_away { 1 } else { ATTEMPTS_MAX };
+        for attempt in 1..=attempts_max {
+            match tokio::time::timeout(ASK_MAX, ask(cache, file)).await {
+                // Whoever does not have it has forgotten it.
+                Ok(Ok(200..=299 | 404 | 410)) => return "done",
+                Ok(Ok(status)) => {
+                    tracing::warn!(cache, status, "a cache does not forget: see broadcaster.purge");
+                    return "refused";
+                }
+                Ok(Err(error)) => tracing::debug!(cache, %error, "a cache cannot be reached"),
+                Err(_) => tracing::debug!(cache, "a cache does not answer"),
+            }
+            if files.is_closed() {
+                break;
+            }
+            if attempt < attempts_max {
+                self.clock.sleep(PAUSE).await;
+            }
+        }
+        if !self.is_away {
+            tracing::warn!(cache, "a cache cannot be told to forget: see broadcaster.purge");
+        }
+        "away"
+    }
 }
 
 async fn ask(cache: &str, file: &File) -> io::Result<u16> {
@@ -96,7 +137,33 @@ async fn ask(cache: &str, file: &File) -> io::Result<u16> {
 
 #[cfg(test)]
 mod tests {
+    use kit::meter::Meter;
+    use proto::id::{Gen, RoomId};
+    use tokio::net::TcpListener;
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_cache_that_never_answers_delays_no_other() {
+        let [silent, well] = [TcpListener::bind("127.0.0.1:0"), TcpListener::bind("127.0.0.1:0")];
+        let (silent, well) = (silent.await.unwrap(), well.await.unwrap());
+        let caches = [&silent, &well].map(|it| format!("http://{}", it.local_addr().unwrap()));
+        let (clock, counts) = (Clock::system(), Counts::new(&Meter::new()));
+        let mut tasks = Tasks::default();
+        let purges = Purges::start(&caches, &clock, &counts, &mut tasks);
+        let started = clock.mono();
+
+        for gen_no in 0..3 {
+            purges.forget(&File::Gen(RoomId::parse("r").unwrap(), Gen(gen_no)));
+        }
+        for _ in 0..3 {
+            let (mut stream, _) = well.accept().await.unwrap();
+            stream.write_all(b"HTTP/1.1 200 Purged\r\n\r\n").await.unwrap();
+        }
+
+        assert!(clock.mono().since(started) < ASK_MAX);
+        tasks.abort();
+    }
 
     #[test]
     fn a_cache_is_a_host_and_a_port() {

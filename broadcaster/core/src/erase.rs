@@ -14,15 +14,19 @@ pub fn take_out(segment: &mut Segment, id: ItemId) -> bool {
     segment.items.len() + segment.repeats.len() < before
 }
 
-/// A segment without an item; `None` if it is not in there. `bin` is what [`Packed::bin`] holds.
+/// A segment without these items; `None` if none is in there. `bin` is what [`Packed::bin`] holds.
 ///
 /// [`Packed::bin`]: crate::Packed::bin
 ///
 /// # Errors
 /// When these bytes are no segment's.
-pub fn rewrite(bin: &[u8], id: ItemId) -> Result<Option<Segment>, DecodeError> {
+pub fn rewrite(bin: &[u8], ids: &[ItemId]) -> Result<Option<Segment>, DecodeError> {
     let mut segment = Segment::decode(&expand(bin)?)?;
-    Ok(take_out(&mut segment, id).then_some(segment))
+    let mut is_changed = false;
+    for &id in ids {
+        is_changed |= take_out(&mut segment, id);
+    }
+    Ok(is_changed.then_some(segment))
 }
 
 #[cfg(test)]
@@ -41,12 +45,13 @@ mod tests {
         let segment = Segment { header: header(), items: vec![placed(2), placed(3)], repeats };
         let packed = Packed::of(&segment);
 
-        let without = rewrite(&packed.bin, ItemId(1002)).unwrap().unwrap();
-        let without_both = rewrite(&Packed::of(&without).bin, ItemId(1001)).unwrap().unwrap();
+        let without = rewrite(&packed.bin, &[ItemId(1002)]).unwrap().unwrap();
+        let without_both = rewrite(&packed.bin, &[ItemId(1002), ItemId(1001)]).unwrap().unwrap();
 
+        assert_eq!(without, Segment { items: vec![placed(3)], ..segment.clone() });
         let left = Segment { items: vec![placed(3)], repeats: Vec::new(), ..segment };
         assert_eq!(without_both, left);
-        assert_eq!(rewrite(&packed.bin, ItemId(4)).unwrap(), None);
-        assert!(rewrite(b"no segment", ItemId(4)).is_err());
+        assert_eq!(rewrite(&packed.bin, &[ItemId(4)]).unwrap(), None);
+        assert!(rewrite(b"no segment", &[ItemId(4)]).is_err());
     }
 }

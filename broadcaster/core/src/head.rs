@@ -1,7 +1,7 @@
 //! A room's `head.json`, from what its machine last said.
 
 use proto::head::{GenInfo, Head, Tier};
-use proto::id::{ItemId, SlotNo};
+use proto::id::{Gen, ItemId, SlotNo};
 use proto::segment::Header;
 
 /// Layout of `head.json`.
@@ -31,6 +31,12 @@ pub fn build(header: &Header, oldest: SlotNo, recalled: Vec<ItemId>) -> Head {
         past: Vec::new(),
         hls: None,
     }
+}
+
+/// The first slot that a head names, in the oldest gen that it does.
+#[must_use]
+pub fn first(head: &Head) -> (Gen, SlotNo) {
+    head.past.first().map_or((head.gen_no, head.oldest), |it| (it.info.gen_no, it.oldest))
 }
 
 /// Ends a gen at its newest sealed slot and names the one that follows.

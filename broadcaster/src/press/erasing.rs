@@ -1,40 +1,54 @@
 //! Taking an item out of files that are written already, because the law wants it gone.
 //!
-//! The slots that hold it are written anew without it, behind whatever is being written of the room,
-//! and leave this process's memory at once; slots still to come are made without it.
+//! The slots that hold it are written anew without it: in this process's memory at once, in every
+//! store beside its writers. Slots still to come are made without it. The slot that tells viewers
+//! counts as stored when a store is done, so that a process that is killed before goes on with it.
 
 use std::collections::VecDeque;
 
-use broadcaster_core::erase::take_out;
+use broadcaster_core::erase::{rewrite, take_out};
 use proto::id::{Gen, ItemId, RoomId, SlotNo};
 use proto::segment::Segment;
+use tokio::sync::watch;
 
-use super::{Press, files_of};
-use crate::press::writer::{Erasure, Work};
-use crate::store::Stamp;
+use super::{Press, files_of, print};
+use crate::press::writer::Erasure;
+use crate::store::{Ext, File, Stamp};
 
 /// Items of a room that slots to come are made without; the oldest are forgotten, and stand in no
 /// flush by then.
 const ERASED_MAX: usize = 1_000;
 
-/// What is to be in no slot any more.
+/// What is to be in no slot any more, and whether a store is done with it.
 #[derive(Debug, Default)]
 pub(super) struct Erased {
-    ids: VecDeque<ItemId>,
+    items: VecDeque<(ItemId, watch::Receiver<bool>)>,
 }
 
 impl Erased {
-    fn push(&mut self, id: ItemId) {
-        if self.ids.len() >= ERASED_MAX {
-            self.ids.pop_front();
+    fn push(&mut self, id: ItemId, done: watch::Receiver<bool>) {
+        if self.items.len() >= ERASED_MAX {
+            self.items.pop_front();
         }
-        self.ids.push_back(id);
+        self.items.push_back((id, done));
     }
 
     /// Takes them all out of a segment.
     pub(super) fn leave(&self, segment: &mut Segment) {
-        for &id in &self.ids {
+        for &(id, _) in &self.items {
             take_out(segment, id);
+        }
+    }
+
+    /// Ends when a store is done with everything that a segment says is erased, or none will be.
+    pub(super) fn of(&self, segment: &Segment) -> impl Future<Output = ()> + Send + use<> {
+        let said: Vec<_> = segment.items.iter().filter_map(|it| it.item.body.recalls()).collect();
+        let told = self.items.iter().filter(|(id, _)| said.contains(id));
+        let told: Vec<_> = told.map(|(_, done)| done.clone()).collect();
+        async move {
+            for mut done in told {
+                done.wait_for(|it| *it).await.ok();
+            }
         }
     }
 }
@@ -46,17 +60,30 @@ impl Press {
         let Some(printed) = self.rooms.get_mut(room) else {
             return;
         };
-        printed.erased.push(id);
+        let (done, told) = watch::channel(false);
+        printed.erased.push(id, told);
         printed.version += 1;
         let is_behind = |it: &(Gen, SlotNo)| place.is_none_or(|place| *it >= place);
         let slots: Vec<_> = printed.shelf.slots().filter(is_behind).collect();
-        for file in files_of(room, &slots) {
-            self.display.forget(&file);
-        }
         let newest = printed.shelf.newest().map_or(Gen(0), |it| it.info.gen_no);
         let stamp = Stamp { gen_no: newest, term: printed.term, version: printed.version };
+        let ids = printed.erased.items.iter().map(|it| it.0).collect();
         tracing::info!(%room, slots = slots.len(), "an item is erased");
-        let erasure = Erasure { id, room: room.clone(), slots: slots.into(), stamp };
-        self.writers.send(room, &Work::erase(erasure));
+        self.renew(room, id, &slots);
+        let (slots, since) = (slots.into(), self.clock.mono());
+        let erasure = Erasure { ids, room: room.clone(), slots, stamp, since, done };
+        self.writers.erase(&erasure);
+    }
+
+    /// Takes an item out of slots in memory, where some may be that no store has.
+    fn renew(&self, room: &RoomId, id: ItemId, slots: &[(Gen, SlotNo)]) {
+        let is_looked_at = |it: &File| matches!(it, File::Segment { ext: Ext::Bin, .. });
+        for file in files_of(room, slots).iter().filter(|it| is_looked_at(it)) {
+            let bytes = self.display.recent(file);
+            let segment = bytes.and_then(|it| rewrite(&it, &[id]).ok().flatten());
+            for (file, bytes) in segment.iter().flat_map(|it| print(it, self.writes_hls)) {
+                self.display.renew(&file, bytes);
+            }
+        }
     }
 }

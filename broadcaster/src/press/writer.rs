@@ -3,8 +3,12 @@
 //! A room always goes to the same writer of a store, so its segments and heads stay in order while
 //! rooms do not wait for each other.
 
+mod calls;
 mod gaps;
+mod leftovers;
 mod rewrite;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,20 +25,27 @@ use proto::segment::Segment;
 use proto::time::Mono;
 use tokio::sync::mpsc;
 
+use self::calls::Calls;
 use self::gaps::Gaps;
+use self::leftovers::Leftovers;
+use self::rewrite::Eraser;
 pub(super) use self::rewrite::Erasure;
 use crate::bases::Storing;
 use crate::config::{Config, millis};
 use crate::counts::Counts;
 use crate::press::wellness::Wellness;
-use crate::store::{Created, File, SegmentStore, Stamp, StoreError};
+use crate::purge::Purges;
+use crate::store::{File, SegmentStore, Stamp, StoreError};
 
 /// Pause after a failure; it doubles up to [`PAUSE_MAX`].
 const PAUSE: Duration = Duration::from_millis(100);
 /// See [`PAUSE`].
 const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// Files that could not be removed and are tried again; beyond, the oldest are left lying.
-const LEFTOVERS_MAX: usize = 1024;
+/// Erasures in the queue of a store's eraser.
+const ERASURES_MAX: usize = 256;
+/// Erasures that wait for a place in that queue, ten kilobytes each at most; beyond, an erasure is
+/// lost for this store, and the log says so.
+const ERASURES_KEPT_MAX: usize = 1_000;
 
 /// Files to be written, then those that name them, then files to be removed.
 #[derive(Clone, Debug)]
@@ -42,7 +53,6 @@ pub(super) struct Work {
     files: Arc<[(File, Bytes)]>,
     heads: Vec<(File, Bytes, Stamp)>,
     removes: Arc<[File]>,
-    erasure: Option<Erasure>,
     confirm: Option<mpsc::Sender<()>>,
     /// When it was put into the queues.
     since: Mono,
@@ -59,7 +69,7 @@ impl Work {
         let (confirm, first) = mpsc::channel(stores.max(1));
         let confirm = Some(confirm);
         let (files, removes) = (files.into(), removes.into());
-        (Self { files, heads, removes, erasure: None, confirm, since: Mono(0) }, first)
+        (Self { files, heads, removes, confirm, since: Mono(0) }, first)
     }
 
     /// Whether a gift stands in its slot, repeats aside: where tests have the process die.
@@ -75,27 +85,14 @@ impl Work {
 
     /// Only removes.
     pub(super) fn remove(files: Vec<File>) -> Self {
-        Self { removes: files.into(), ..Self::nothing() }
-    }
-
-    /// Only takes an item out of what is written.
-    pub(super) fn erase(erasure: Erasure) -> Self {
-        Self { erasure: Some(erasure), ..Self::nothing() }
-    }
-
-    fn nothing() -> Self {
-        let (files, removes) = (Arc::new([]), Arc::new([]));
-        Self { files, heads: Vec::new(), removes, erasure: None, confirm: None, since: Mono(0) }
+        let (nothing, removes) = (Arc::new([]), files.into());
+        Self { files: nothing, heads: Vec::new(), removes, confirm: None, since: Mono(0) }
     }
 
     /// The same for a store that may have missed some: its heads do not name those.
     fn given(&self, room: &RoomId, gaps: &mut Gaps, since: Mono) -> Self {
         let mut work = Self { since, ..self.clone() };
-        for (_, bytes, _) in work.heads.iter_mut().filter(|it| matches!(it.0, File::Head(_))) {
-            if let Some(adapted) = gaps.adapt(room, bytes) {
-                *bytes = adapted;
-            }
-        }
+        gaps.adapt(room, &mut work.heads);
         work
     }
 
@@ -108,14 +105,24 @@ impl Work {
     }
 }
 
-/// The queues of all writers, by store.
+/// The queues of all stores.
 #[derive(Debug)]
 pub(super) struct Writers {
-    stores: Vec<Vec<mpsc::Sender<Work>>>,
-    gaps: Vec<Gaps>,
+    stores: Vec<Queues>,
     clock: Clock,
     counts: Counts,
     wellness: Arc<Wellness>,
+}
+
+/// The queues of one store.
+#[derive(Debug)]
+struct Queues {
+    writers: Vec<(mpsc::Sender<Work>, Arc<Leftovers>)>,
+    gaps: Gaps,
+    storing: Option<Arc<Storing>>,
+    eraser: mpsc::Sender<Erasure>,
+    /// Erasures that found no place in the eraser's queue.
+    kept: VecDeque<Erasure>,
 }
 
 impl Writers {
@@ -125,37 +132,40 @@ impl Writers {
         config: &Config,
         wellness: Wellness,
         stores: impl Iterator<Item = (Arc<dyn SegmentStore>, Option<Arc<Storing>>)>,
-        purges: Option<&mpsc::Sender<File>>,
+        purges: &Purges,
         tasks: &mut Tasks,
     ) -> Self {
         let (clock, counts) = (wellness.clock.clone(), wellness.counts.clone());
         let wellness = Arc::new(wellness);
         let mut queues = Vec::new();
         for (number, (store, storing)) in stores.enumerate() {
+            let call_max = millis(config.store_ms_max);
+            let calls = Calls { number, store, counts: counts.clone(), call_max };
+            let life = Duration::from_secs(config.retention_s.into());
             let mut writers = Vec::new();
             for _ in 0..config.writers {
                 let (sender, queue) = mpsc::channel(config.store_queue_max);
-                writers.push(sender);
+                let leftovers = Arc::new(Leftovers::default());
+                writers.push((sender, Arc::clone(&leftovers)));
                 let writer = Writer {
-                    number,
-                    store: Arc::clone(&store),
+                    calls: calls.clone(),
                     clock: clock.clone(),
-                    counts: counts.clone(),
                     wellness: Arc::clone(&wellness),
-                    call_max: millis(config.store_ms_max),
-                    life: Duration::from_secs(config.retention_s.into()),
-                    writes_hls: config.hls,
-                    leftovers: VecDeque::new(),
-                    purges: purges.cloned(),
+                    life,
+                    leftovers,
                     storing: storing.clone(),
                     wait_max: millis(config.store_wait_ms_max),
                 };
                 tasks.spawn("store", writer.run(queue));
             }
-            queues.push(writers);
+            let (eraser, queue) = mpsc::channel(ERASURES_MAX);
+            let (writes_hls, purges) = (config.hls, purges.clone());
+            let task = Eraser { calls, clock: clock.clone(), life, writes_hls, purges };
+            tasks.spawn("eraser", task.run(queue));
+            let (gaps, kept) = (Gaps::default(), VecDeque::new());
+            queues.push(Queues { writers, gaps, storing, eraser, kept });
         }
-        let gaps = queues.iter().map(|_| Gaps::default()).collect();
-        Self { stores: queues, gaps, clock, counts, wellness }
+        Self { stores: queues, clock, counts, wellness }
     }
 
     /// Whether a store works, or there is none.
@@ -169,42 +179,76 @@ impl Writers {
     }
 
     /// Puts work into the queue of the room's writer of every store. A store whose queue is full
-    /// goes without it.
+    /// goes without what was to be written; what was to be removed is removed all the same.
     pub(super) fn send(&mut self, room: &RoomId, work: &Work) {
         let partition = topic::sealed().partition_of_room(room).0 as usize;
         let now = self.clock.mono();
-        for (number, (writers, gaps)) in self.stores.iter().zip(&mut self.gaps).enumerate() {
-            let queue = &writers[partition % writers.len()];
-            if queue.try_send(work.given(room, gaps, now)).is_err() {
-                work.missed(room, gaps);
+        for (number, store) in self.stores.iter_mut().enumerate() {
+            let (queue, leftovers) = &store.writers[partition % store.writers.len()];
+            if queue.try_send(work.given(room, &mut store.gaps, now)).is_err() {
+                work.missed(room, &mut store.gaps);
+                leftovers.add(work.removes.iter().cloned());
                 self.counts.store_error(number, "queue_full");
+                if let Some(storing) = store.storing.as_ref().filter(|_| !work.files.is_empty()) {
+                    storing.unstored();
+                }
             }
+        }
+    }
+
+    /// Has every store's eraser take items out.
+    pub(super) fn erase(&mut self, erasure: &Erasure) {
+        for (number, store) in self.stores.iter_mut().enumerate() {
+            if store.kept.len() < ERASURES_KEPT_MAX {
+                store.kept.push_back(erasure.clone());
+            } else {
+                self.counts.store_error(number, "erasure_lost");
+                let room = &erasure.room;
+                tracing::error!(%room, store = number, "too many erasures: one is lost");
+            }
+        }
+        self.hand_on();
+    }
+
+    /// Hands on erasures that found no place before.
+    pub(super) fn hand_on(&mut self) {
+        for store in &mut self.stores {
+            while let Some(erasure) = store.kept.pop_front() {
+                if let Err(refused) = store.eraser.try_send(erasure) {
+                    store.kept.push_front(refused.into_inner());
+                    break;
+                }
+            }
+        }
+    }
+
+    /// The room is no longer written by this process.
+    pub(super) fn forget(&mut self, room: &RoomId) {
+        for store in &mut self.stores {
+            store.gaps.forget(room);
         }
     }
 }
 
 struct Writer {
-    number: usize,
-    store: Arc<dyn SegmentStore>,
+    calls: Calls,
     clock: Clock,
-    counts: Counts,
     wellness: Arc<Wellness>,
-    call_max: Duration,
     life: Duration,
-    writes_hls: bool,
-    leftovers: VecDeque<File>,
-    /// Files that caches must forget, if any are told.
-    purges: Option<mpsc::Sender<File>>,
+    leftovers: Arc<Leftovers>,
     /// How it takes slots, where a base of its own serves them.
     storing: Option<Arc<Storing>>,
     wait_max: Duration,
 }
 
 impl Writer {
-    async fn run(mut self, mut queue: mpsc::Receiver<Work>) -> anyhow::Result<()> {
+    async fn run(self, mut queue: mpsc::Receiver<Work>) -> anyhow::Result<()> {
         while let Some(work) = queue.recv().await {
-            self.write(&work, &queue).await;
-            self.remove(&work.removes).await;
+            self.leftovers.add(work.removes.iter().cloned());
+            if !work.files.is_empty() || !work.heads.is_empty() {
+                self.write(&work, &queue).await;
+            }
+            self.remove().await;
         }
         Ok(())
     }
@@ -214,25 +258,32 @@ impl Writer {
     async fn write(&self, work: &Work, queue: &mpsc::Receiver<Work>) {
         let started = self.clock.mono();
         let mut pause = PAUSE;
+        let mut late_from = work.since + self.wait_max;
         let mut is_late = false;
         loop {
             let error = match self.attempt(work).await {
                 Ok(()) => break,
                 Err(error) => error,
             };
-            self.wellness.refused(self.number, error);
-            if !is_late && self.clock.mono().since(work.since) >= self.wait_max {
+            // What fills the disk may be what was to be removed afterwards.
+            if matches!(error, StoreError::Full { .. }) {
+                self.remove().await;
+            }
+            self.wellness.refused(self.calls.number, error);
+            let now = self.clock.mono();
+            if now >= late_from {
                 is_late = true;
+                late_from = now + self.wait_max;
                 self.note(work, None);
             }
-            let is_over = self.clock.mono().since(started) >= self.life;
+            let is_over = now.since(started) >= self.life;
             if queue.is_closed() || is_over && !queue.is_empty() {
                 return;
             }
             self.clock.sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }
-        self.wellness.took(self.number);
+        self.wellness.took(self.calls.number);
         if !is_late {
             self.note(work, Some(self.clock.mono().since(work.since)));
         }
@@ -254,60 +305,32 @@ impl Writer {
 
     async fn attempt(&self, work: &Work) -> Result<(), StoreError> {
         if !work.files.is_empty() {
-            let created = self.in_time("create", self.store.create(work.files.to_vec())).await?;
-            for result in created {
-                match result {
-                    // Whoever wrote it before sealed the same slot.
-                    Ok(Created::New | Created::Existed) => {}
-                    Err(error) => return Err(self.failed("create", error)),
-                }
-            }
+            self.calls.create(work.files.to_vec()).await?;
         }
         kit::dying::pass("created", || work.shows_gift());
         for (file, bytes, stamp) in work.heads.clone() {
-            let replaced = self.in_time("replace", self.store.replace(file, bytes, stamp)).await?;
-            replaced.map_err(|error| self.failed("replace", error))?;
+            self.calls.replace(file, bytes, stamp).await?;
             kit::dying::pass("head", || work.shows_gift());
-        }
-        if let Some(erasure) = &work.erasure {
-            self.erase(erasure).await?;
         }
         Ok(())
     }
 
-    async fn remove(&mut self, files: &[File]) {
-        self.leftovers.extend(files.iter().cloned());
-        while self.leftovers.len() > LEFTOVERS_MAX {
-            self.leftovers.pop_front();
-        }
-        if self.leftovers.is_empty() {
-            return;
-        }
-        let files: Vec<File> = self.leftovers.iter().cloned().collect();
-        let Ok(results) = self.in_time("remove", self.store.remove(files)).await else {
-            return;
-        };
-        let mut results = results.into_iter();
-        self.leftovers.retain(|_| match results.next() {
-            Some(Ok(())) => false,
-            Some(Err(_)) | None => {
-                self.counts.store_error(self.number, "remove");
-                true
+    /// Removes what is left, each file once.
+    async fn remove(&self) {
+        let mut failed = Vec::new();
+        loop {
+            let files = self.leftovers.take();
+            if files.is_empty() {
+                break;
             }
-        });
-    }
-
-    async fn in_time<R>(
-        &self,
-        call: &'static str,
-        future: impl Future<Output = R>,
-    ) -> Result<R, StoreError> {
-        let late = |_| self.failed(call, StoreError::Away("it did not answer in time".to_owned()));
-        tokio::time::timeout(self.call_max, future).await.map_err(late)
-    }
-
-    fn failed(&self, call: &str, error: StoreError) -> StoreError {
-        self.counts.store_error(self.number, call);
-        error
+            match self.calls.remove(files.clone()).await {
+                Ok(left) => failed.extend(left),
+                Err(_) => {
+                    failed.extend(files);
+                    break;
+                }
+            }
+        }
+        self.leftovers.add(failed);
     }
 }

@@ -10,7 +10,7 @@ use proto::item::{Body, Item, Lane};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::faults::until;
+use crate::faults::{AWAY, moody, until};
 use crate::get::get;
 use crate::stage::{PATIENCE, World, comment, config, gift, notice, settings};
 
@@ -72,7 +72,54 @@ async fn an_item_of_the_open_slot_is_in_no_file_at_all() {
     broadcaster.stop().await;
 }
 
-fn erasure(id: u64, of: u64) -> Item {
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_that_no_store_has_is_shown_from_memory_without_the_item() {
+    let folder = tempfile::tempdir().unwrap();
+    let (world, _store) = moody(folder.path(), AWAY);
+    world.set_room(settings(), true).await;
+    let broadcaster = world.start(Config { store_wait_ms_max: 100, ..config(1) }).await;
+    let mut downlink = world.downlink().await;
+    world.admit(vec![comment(1), gift(2)]).await;
+    let (gen_no, slot, _) = downlink.flush_of(2).await;
+    downlink.seal_of(gen_no, slot).await;
+    let shown = broadcaster.segment(gen_no, slot).await;
+    assert!(shows(&shown.body, 2), "{shown:?}");
+
+    world.admit(vec![erasure(3, 2)]).await;
+    let (_, last, _) = downlink.flush_of(3).await;
+    downlink.seal_of(gen_no, last).await;
+
+    let left = broadcaster.segment(gen_no, slot).await;
+    assert_eq!(left.status, 200);
+    assert_eq!((shows(&left.body, 1), shows(&left.body, 2)), (true, false));
+    broadcaster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_item_leaves_the_files_of_a_room_that_was_closed_before_this_process_began() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::new(folder.path());
+    world.set_room(settings(), true).await;
+    let broadcaster = world.start(config(1)).await;
+    let mut sealed = world.sealed().await;
+    world.admit(vec![gift(2)]).await;
+    let (_, slot, _) = sealed.flush_of(2).await;
+    sealed.seal_of(1, slot + 1).await;
+    broadcaster.stop().await;
+    let files: Vec<_> = [slot, slot + 1].into_iter().flat_map(files_of).collect();
+    assert!(files.iter().all(|it| holds(folder.path(), it, 2)), "shown and repeated");
+
+    // Another bus: nobody says any more what was shown in the room.
+    let world = World::new(folder.path());
+    world.set_room(settings(), false).await;
+    let broadcaster = world.start(config(1)).await;
+    world.admit(vec![erasure(3, 2)]).await;
+
+    until(|| files.iter().all(|it| !holds(folder.path(), it, 2))).await;
+    broadcaster.stop().await;
+}
+
+pub(crate) fn erasure(id: u64, of: u64) -> Item {
     Item { lane: Lane::Notice, body: Body::Erasure { of: ItemId(of) }, ..gift(id) }
 }
 
@@ -84,13 +131,23 @@ fn files_of(slot: u64) -> Vec<String> {
 
 /// Whether an item stands in a file.
 fn holds(folder: &Path, file: &str, id: u64) -> bool {
-    let mut bytes = Vec::new();
     let packed = std::fs::read(folder.join(file)).unwrap();
-    GzDecoder::new(&packed[..]).read_to_end(&mut bytes).unwrap();
     if file.ends_with(".json") {
-        let page: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        let page: serde_json::Value = serde_json::from_slice(&expand(&packed)).unwrap();
         return page.to_string().contains(&format!("\"id\":\"{id}\""));
     }
+    shows(&packed, id)
+}
+
+fn expand(packed: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    GzDecoder::new(packed).read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+/// Whether an item stands in a segment.
+fn shows(packed: &[u8], id: u64) -> bool {
+    let bytes = expand(packed);
     let segment = proto::segment::Segment::decode(&bytes).unwrap();
     let repeats = segment.repeats.iter().map(|it| &it.placed);
     segment.items.iter().chain(repeats).any(|it| it.item.id == ItemId(id))

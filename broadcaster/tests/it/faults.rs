@@ -109,7 +109,7 @@ async fn a_room_opens_though_no_store_can_be_reached() {
 }
 
 /// A world whose one store refuses from the start.
-fn moody(folder: &Path, refusal: StoreError) -> (World, Arc<Moody>) {
+pub(crate) fn moody(folder: &Path, refusal: StoreError) -> (World, Arc<Moody>) {
     let mut world = World::new(folder);
     let inner = world.stores.remove(0);
     let store = Arc::new(Moody::new(inner, Some(refusal)));

@@ -145,7 +145,7 @@ metrics! {
     BROADCASTER_FLUSHES_TOTAL = Counter "broadcaster_flushes_total" [] "Flushes with items.";
     BROADCASTER_SEALS_TOTAL = Counter "broadcaster_seals_total" [] "Slots sealed, empty ones included.";
     BROADCASTER_SEGMENT_BYTES_TOTAL = Counter "broadcaster_segment_bytes_total" ["tier"] "Compressed bytes of binary segments.";
-    BROADCASTER_STORE_ERRORS_TOTAL = Counter "broadcaster_store_errors_total" ["store", "call"] "Calls to a store that failed or came too late, by the store's number: create, replace, get, remove; queue_full.";
+    BROADCASTER_STORE_ERRORS_TOTAL = Counter "broadcaster_store_errors_total" ["store", "call"] "Calls to a store that failed or came too late, by the store's number: create, replace, get, remove; queue_full, erasure_lost.";
     BROADCASTER_PURGES_TOTAL = Counter "broadcaster_purges_total" ["outcome"] "Files of erased items that caches were told to forget: done, refused, away, queue_full.";
     BROADCASTER_STORES_REFUSING = Gauge "broadcaster_stores_refusing" [] "Stores whose newest write failed; slots are served from memory while all do.";
     BROADCASTER_PUBLISH_ERRORS_TOTAL = Counter "broadcaster_publish_errors_total" ["topic", "why"] "Records that the bus did not take at once, or a unit not at all.";
