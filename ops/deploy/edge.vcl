@@ -30,6 +30,12 @@ sub vcl_recv {
     return (hash);
 }
 
+# A path is one file under whatever name viewers know this cache by: a PURGE comes with another.
+sub vcl_hash {
+    hash_data(req.url);
+    return (lookup);
+}
+
 sub vcl_backend_response {
     # Old heads are better than none: the origin says for how long in `stale-if-error`.
     if (bereq.url ~ "/head\.json$") {

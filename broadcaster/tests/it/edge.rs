@@ -6,14 +6,16 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use broadcaster::Config;
 use futures_util::future::join_all;
 use proto::control::RoomSettings;
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
+use crate::erase::erasure;
 use crate::get::{ask, get};
-use crate::stage::{PATIENCE, Running, World, config, settings};
+use crate::stage::{PATIENCE, Running, World, config, gift, settings};
 
 const NGINX: &str = include_str!("../../../ops/deploy/nginx.edge.conf");
 const VARNISH: &str = include_str!("../../../ops/deploy/edge.vcl");
@@ -27,7 +29,40 @@ async fn nginx_asks_once_for_a_crowd() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn varnish_asks_once_for_a_crowd() {
-    check("varnish", varnish).await;
+    check("varnish", async |origin| varnish(origin, free()).await).await;
+}
+
+/// Viewers ask by another host name than the one that it is told to forget by.
+#[tokio::test(flavor = "multi_thread")]
+async fn varnish_forgets_an_erased_item_under_every_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::new(folder.path());
+    world.set_room(settings(), true).await;
+    let addr = free();
+    let purge = vec![format!("http://{addr}")];
+    let broadcaster = world.start(Config { purge, ..config(1) }).await;
+    let edge = varnish(broadcaster.addr, addr).await;
+    let mut sealed = world.sealed().await;
+    world.admit(vec![gift(2)]).await;
+    let (gen_no, slot, _) = sealed.flush_of(2).await;
+    sealed.seal_of(gen_no, slot).await;
+    let path = format!("/dm/1/room-1/{gen_no}/full/{slot}.bin");
+    let fetch = async || ask(edge.addr, "GET", &path, "accept-encoding: gzip\r\n").await;
+    let shown = fetch().await;
+    assert_eq!(shown.status, 200, "{shown:?}");
+
+    world.admit(vec![erasure(3, 2)]).await;
+
+    let forgotten = async {
+        let mut ticks = tokio::time::interval(Duration::from_millis(20));
+        while fetch().await.body == shown.body {
+            ticks.tick().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, forgotten).await.expect("the cache forgets in time");
+    let stored = std::fs::read(folder.path().join(&path[1..])).unwrap();
+    assert_eq!(fetch().await.body, stored);
+    broadcaster.stop().await;
 }
 
 async fn check(name: &str, start: impl AsyncFnOnce(SocketAddr) -> Edge) {
@@ -107,8 +142,8 @@ async fn nginx(origin: SocketAddr) -> Edge {
     run(command, addr, folder).await
 }
 
-async fn varnish(origin: SocketAddr) -> Edge {
-    let (folder, addr) = (tempfile::tempdir().unwrap(), free());
+async fn varnish(origin: SocketAddr, addr: SocketAddr) -> Edge {
+    let folder = tempfile::tempdir().unwrap();
     let config = [(".port = \"7500\"", format!(".port = \"{}\"", origin.port()))];
     let file = write(folder.path(), "edge.vcl", VARNISH, &config);
     let mut command = Command::new("varnishd");
