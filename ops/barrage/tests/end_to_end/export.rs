@@ -30,6 +30,7 @@ fn accepts(tool: &str, args: &[&str]) {
 async fn a_recording_is_the_same_after_it_was_shown_and_exported() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
+    std::fs::create_dir(&data).unwrap();
     let recording = sample("evening.xml");
     let args = ["--crowd", "4", "--replay", &recording, "--speed", "8", "--for", "60"];
     let ended = Up::start(&data, &args).await.end().await;
