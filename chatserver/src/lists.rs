@@ -46,6 +46,14 @@ struct Wanted {
     is_told: bool,
 }
 
+/// A list that was read.
+#[derive(Clone, Copy, Debug)]
+struct Loaded {
+    version: u64,
+    /// Whether the shard did not have it.
+    is_new: bool,
+}
+
 impl Lists {
     pub(crate) fn new(site: Arc<Site>, desk: Arc<Desk>, memory: Arc<Memory>) -> Self {
         let (known, wanted) = (Mutex::default(), Mutex::default());
@@ -120,8 +128,10 @@ impl Lists {
     }
 
     async fn renew(&self, scope: &Scope, wanted: Wanted) -> anyhow::Result<()> {
-        let version = self.load(scope.clone(), wanted.version).await?;
-        self.memory.begin(scope);
+        let Loaded { version, is_new } = self.load(scope.clone(), wanted.version).await?;
+        if is_new {
+            self.memory.begin(scope, self.site.clock.mono());
+        }
         if !wanted.is_told {
             let Scope { app, room } = scope.clone();
             self.site.tell(vec![Fact::Words { app, room, version }]).await?;
@@ -129,18 +139,19 @@ impl Lists {
         Ok(())
     }
 
-    /// Reads a list, which has the version `absent` if there is none; the version that it has.
-    async fn load(&self, scope: Scope, absent: u64) -> Result<u64, StoreError> {
+    /// Reads a list, which has the version `absent` if there is none.
+    async fn load(&self, scope: Scope, absent: u64) -> Result<Loaded, StoreError> {
         let list = self.site.rows.words(&scope).await?;
         let version = if list.words.is_empty() { absent } else { list.version };
-        match compile(list.words).await {
-            Ok(words) => {
-                self.give(scope, version, words);
-            }
+        let is_new = match compile(list.words).await {
+            Ok(words) => self.give(scope, version, words),
             // It was compiled before it was written, perhaps by a later version of this program.
-            Err(error) => tracing::error!(%error, ?scope, "a list of words does not count"),
-        }
-        Ok(version)
+            Err(error) => {
+                tracing::error!(%error, ?scope, "a list of words does not count");
+                false
+            }
+        };
+        Ok(Loaded { version, is_new })
     }
 }
 
@@ -158,7 +169,7 @@ impl Change<'_> {
     pub(crate) async fn done(mut self, words: Arc<Words>) -> Result<(), AnnounceError> {
         let Some(scope) = self.scope.clone() else { return Ok(()) };
         if self.lists.give(scope.clone(), self.version, words) {
-            self.lists.memory.begin(&scope);
+            self.lists.memory.begin(&scope, self.lists.site.clock.mono());
         }
         let Scope { app, room } = scope;
         let fact = Fact::Words { app, room, version: self.version };

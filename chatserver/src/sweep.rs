@@ -56,7 +56,6 @@ struct Waiting {
     ids: VecDeque<ItemId>,
     /// Not before then.
     due: Mono,
-    is_searched: bool,
     comments: usize,
     recalled: usize,
     named: Vec<ItemId>,
@@ -81,8 +80,8 @@ impl Memory {
     }
 
     /// A list has changed.
-    pub(crate) fn begin(&self, scope: &Scope) {
-        self.sweep.lock().begin(scope.app, scope.room.as_ref());
+    pub(crate) fn begin(&self, scope: &Scope, now: Mono) {
+        self.sweep.lock().begin(scope.app, scope.room.as_ref(), now);
         self.bell.notify_one();
     }
 
@@ -108,22 +107,37 @@ impl Sweeper {
         loop {
             let is_searching = self.search(&mut rooms);
             self.recall(&mut rooms).await;
-            if !is_searching && rooms.is_empty() {
-                self.memory.bell.notified().await;
-            } else {
+            if is_searching || !rooms.is_empty() {
                 self.site.clock.sleep(PAUSE).await;
+            } else {
+                self.rest().await;
             }
+        }
+    }
+
+    /// Waits until there may be something to do.
+    async fn rest(&self) {
+        let deadline = self.memory.sweep.lock().deadline();
+        let Some(deadline) = deadline else { return self.memory.bell.notified().await };
+        tokio::select! {
+            () = self.memory.bell.notified() => {}
+            () = self.site.clock.sleep(deadline.since(self.site.clock.mono())) => {}
         }
     }
 
     /// One step of a search, if there is one.
     fn search(&self, rooms: &mut Rooms) -> bool {
-        let Some(next) = self.memory.sweep.lock().next() else { return false };
-        let lists = self.desk.words(next.0, &next.1);
+        let next = {
+            let mut sweep = self.memory.sweep.lock();
+            sweep.tick(self.site.clock.mono());
+            sweep.next()
+        };
+        let Some(next) = next else { return false };
+        let lists = self.desk.words(next.app, &next.room);
         let lists: Vec<_> = lists.iter().map(|it| &**it).collect();
         let found = self.memory.sweep.lock().step(&next, &lists, COMMENTS_MAX);
         let Some(found) = found else { return true };
-        let Found { app, room, comments, ids, is_over } = found;
+        let Found { app, room, comments, ids, .. } = found;
         let counts = &self.site.counts;
         counts.swept("kept", comments - ids.len());
         if ids.is_empty() && !rooms.contains_key(&(app, room.clone())) {
@@ -131,7 +145,6 @@ impl Sweeper {
         }
         let waiting = rooms.entry((app, room)).or_default();
         waiting.comments += comments;
-        waiting.is_searched = is_over;
         let places = WAITING_MAX - waiting.ids.len().min(WAITING_MAX);
         counts.swept("left", ids.len().saturating_sub(places));
         waiting.ids.extend(ids.into_iter().take(places));
@@ -147,7 +160,7 @@ impl Sweeper {
                 recalls += 1;
                 self.recall_one(key, id, waiting).await;
             }
-            if waiting.ids.is_empty() && waiting.is_searched {
+            if waiting.ids.is_empty() && !self.memory.sweep.lock().is_searched(key) {
                 over.push(key.clone());
             }
         }

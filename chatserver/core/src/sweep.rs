@@ -2,8 +2,12 @@
 //! list of words changes.
 //!
 //! Filled from `sealed`, so that every chatserver has all of them. A search goes through a room a
-//! bounded number of comments at a time, and ends where the room was when it began: what is said
-//! later is judged by the new list before it is shown.
+//! bounded number of comments at a time, and ends where the room was when it began. What is shown
+//! in the [`LATE`] after it may have been judged by the old list still: it is looked at once a
+//! second.
+//!
+//! Rooms have their turns one after the other. Where a list changes again, a room that has not had
+//! its turn keeps its place, and one that is being looked at begins anew behind all others.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -11,12 +15,18 @@ use std::time::Duration;
 use proto::control::Action;
 use proto::id::{AppId, ItemId, RoomId};
 use proto::item::{Body, Placed};
+use proto::limits::HOLD_MS_MAX;
 use proto::time::Mono;
 
 use crate::words::{Scanner, Words};
 
 /// How far back is looked.
 pub const MEMORY: Duration = Duration::from_mins(10);
+/// What was judged before a list changed is shown within so long: until every chatserver has the
+/// list, and while a room holds it back.
+pub const LATE: Duration = Duration::from_millis(5_000 + HOLD_MS_MAX as u64);
+/// How often it is looked for.
+const LATE_LOOK: Duration = Duration::from_secs(1);
 /// What a comment takes besides its text.
 const OVERHEAD_BYTES: usize = 100;
 
@@ -34,7 +44,13 @@ pub struct Sweep {
     count: u64,
     /// Comments that were forgotten early since [`Sweep::forgotten`] was last asked.
     forgotten: u64,
-    searches: VecDeque<Search>,
+    searches: BTreeMap<Key, Search>,
+    /// Rooms that are searched, each once; the next one first.
+    turns: VecDeque<Key>,
+    /// Searches that began so far.
+    begun: u64,
+    /// Lists that changed lately: an app's, or a room's own.
+    late: BTreeMap<(AppId, Option<RoomId>), Late>,
     scanner: Scanner,
 }
 
@@ -50,10 +66,32 @@ struct Said {
 /// A search in one room.
 #[derive(Debug)]
 struct Search {
-    key: Key,
+    /// Counted over all: another one, with other lists, may follow in the same room.
+    no: u64,
     /// The next comment, and the first one that is not looked at.
     from: u64,
     to: u64,
+    /// Whether a part of it is done.
+    is_begun: bool,
+}
+
+/// What comes late after a list changed.
+#[derive(Clone, Copy, Debug)]
+struct Late {
+    /// The first comment that was not looked at yet.
+    from: u64,
+    due: Mono,
+    until: Mono,
+}
+
+/// The search that has its turn.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Next {
+    no: u64,
+    /// App of the room.
+    pub app: AppId,
+    /// Where.
+    pub room: RoomId,
 }
 
 /// What one step of a search found.
@@ -82,7 +120,10 @@ impl Sweep {
             order: VecDeque::new(),
             count: 0,
             forgotten: 0,
-            searches: VecDeque::new(),
+            searches: BTreeMap::new(),
+            turns: VecDeque::new(),
+            begun: 0,
+            late: BTreeMap::new(),
             scanner: Scanner::default(),
         }
     }
@@ -125,53 +166,79 @@ impl Sweep {
     }
 
     /// A list changed: the app's, in all its rooms, or a room's own.
-    pub fn begin(&mut self, app: AppId, room: Option<&RoomId>) {
-        let is_meant = |key: &Key| key.0 == app && room.is_none_or(|it| *it == key.1);
-        // What was begun before was begun with an older list.
-        self.searches.retain(|it| !is_meant(&it.key));
-        for key in self.rooms.keys().filter(|it| is_meant(it)) {
-            self.searches.push_back(Search { key: key.clone(), from: 0, to: self.count });
+    pub fn begin(&mut self, app: AppId, room: Option<&RoomId>, now: Mono) {
+        self.search(app, room, 0);
+        let late = Late { from: self.count, due: now + LATE_LOOK, until: now + LATE };
+        self.late.insert((app, room.cloned()), late);
+    }
+
+    /// Looks for what came late after a list changed, where it is time to.
+    pub fn tick(&mut self, now: Mono) {
+        let mut due = Vec::new();
+        let count = self.count;
+        self.late.retain(|scope, late| {
+            if late.due > now {
+                return true;
+            }
+            due.push((scope.clone(), late.from));
+            (late.from, late.due) = (count, now + LATE_LOOK);
+            now < late.until
+        });
+        for ((app, room), from) in due {
+            self.search(app, room.as_ref(), from);
         }
     }
 
-    /// The room that is looked at next.
+    /// When [`Sweep::tick`] has something to do.
     #[must_use]
-    pub fn next(&self) -> Option<(AppId, RoomId)> {
-        self.searches.front().map(|it| it.key.clone())
+    pub fn deadline(&self) -> Option<Mono> {
+        self.late.values().map(|it| it.due).min()
+    }
+
+    /// The search that has its turn.
+    #[must_use]
+    pub fn next(&self) -> Option<Next> {
+        let key = self.turns.front()?;
+        let no = self.searches.get(key)?.no;
+        let (app, room) = key.clone();
+        Some(Next { no, app, room })
+    }
+
+    /// Whether a search of the room is not over.
+    #[must_use]
+    pub fn is_searched(&self, key: &(AppId, RoomId)) -> bool {
+        self.searches.contains_key(key)
     }
 
     /// Looks at up to `comments_max` comments of a room whose lists are `lists`; at none, if
-    /// [`Sweep::next`] is another one by now.
-    pub fn step(
-        &mut self,
-        (app, room): &(AppId, RoomId),
-        lists: &[&Words],
-        comments_max: usize,
-    ) -> Option<Found> {
-        let next = self.searches.front_mut().filter(|it| it.key.0 == *app && it.key.1 == *room);
-        let Search { key, from, to } = next?;
+    /// [`Sweep::next`] is another search by now.
+    pub fn step(&mut self, next: &Next, lists: &[&Words], comments_max: usize) -> Option<Found> {
+        let key = (next.app, next.room.clone());
+        let search = self.searches.get_mut(&key).filter(|it| it.no == next.no)?;
+        search.is_begun = true;
         let mut ids = Vec::new();
         let mut comments = 0;
         let mut is_over = true;
-        if let Some(room) = self.rooms.get(key) {
-            let first = room.partition_point(|it| it.no < *from);
-            for said in room.range(first..).take_while(|it| it.no < *to) {
+        if let Some(room) = self.rooms.get(&key) {
+            let first = room.partition_point(|it| it.no < search.from);
+            for said in room.range(first..).take_while(|it| it.no < search.to) {
                 if comments == comments_max {
                     is_over = false;
                     break;
                 }
                 comments += 1;
-                *from = said.no + 1;
+                search.from = said.no + 1;
                 let hits = self.scanner.scan(&said.text, lists);
                 if hits.iter().any(|it| it.action == Action::Refuse) {
                     ids.push(said.id);
                 }
             }
         }
-        let (app, room) = key.clone();
         if is_over {
-            self.searches.pop_front();
+            self.searches.remove(&key);
+            self.turns.pop_front();
         }
+        let (app, room) = key;
         Some(Found { app, room, comments, ids, is_over })
     }
 
@@ -184,6 +251,33 @@ impl Sweep {
     /// Comments forgotten before their time since this was last asked.
     pub const fn forgotten(&mut self) -> u64 {
         std::mem::replace(&mut self.forgotten, 0)
+    }
+
+    /// Has the rooms looked at, from the comment `from` on.
+    fn search(&mut self, app: AppId, room: Option<&RoomId>, from: u64) {
+        let is_meant = |key: &Key| key.0 == app && room.is_none_or(|it| *it == key.1);
+        for (key, said) in self.rooms.iter().filter(|it| is_meant(it.0)) {
+            if said.back().is_none_or(|it| it.no < from) {
+                continue;
+            }
+            self.begun += 1;
+            let (no, to) = (self.begun, self.count);
+            let before = self.searches.get_mut(key);
+            match before {
+                // With the same lists, if that is not the beginning.
+                Some(before) if from > 0 => before.to = to,
+                Some(before) if !before.is_begun => {
+                    (before.no, before.from, before.to) = (no, from, to);
+                }
+                Some(_) | None => {
+                    let search = Search { no, from, to, is_begun: false };
+                    if self.searches.insert(key.clone(), search).is_some() {
+                        self.turns.retain(|it| it != key);
+                    }
+                    self.turns.push_back(key.clone());
+                }
+            }
+        }
     }
 
     fn recall(&mut self, app: AppId, room: &RoomId, of: ItemId) {
@@ -228,7 +322,7 @@ mod tests {
         say(&mut sweep, "other", 4, "badword", 0);
         let words = list("badword", Action::Refuse);
 
-        sweep.begin(APP, Some(&room("r")));
+        sweep.begin(APP, Some(&room("r")), Mono(0));
         say(&mut sweep, "r", 5, "badword", 0);
         let first = step(&mut sweep, &[&words], 2).unwrap();
         let second = step(&mut sweep, &[&words], 2).unwrap();
@@ -246,9 +340,9 @@ mod tests {
         let words = [list("badword", Action::Refuse), list("mild", Action::Mask)];
         let lists: Vec<&Words> = words.iter().collect();
 
-        sweep.begin(AppId(2), None);
+        sweep.begin(AppId(2), None, Mono(0));
         assert_eq!(sweep.next(), None);
-        sweep.begin(APP, None);
+        sweep.begin(APP, None, Mono(0));
         let found: Vec<_> = std::iter::from_fn(|| step(&mut sweep, &lists, 10)).collect();
 
         assert_eq!(found.iter().map(|it| it.ids.len()).collect::<Vec<_>>(), [1, 0]);
@@ -265,7 +359,7 @@ mod tests {
         sweep.show(APP, &room("r"), &[recall], Mono(3));
 
         sweep.expire(Mono(600_000));
-        sweep.begin(APP, None);
+        sweep.begin(APP, None, Mono(0));
 
         assert_eq!(step(&mut sweep, &[&words], 10).unwrap().ids, [ItemId(3)]);
     }
@@ -278,7 +372,7 @@ mod tests {
             say(&mut sweep, "r", id, "badword", id);
         }
 
-        sweep.begin(APP, None);
+        sweep.begin(APP, None, Mono(0));
 
         assert_eq!(step(&mut sweep, &[&words], 10).unwrap().ids, [3, 4, 5].map(ItemId));
         assert_eq!((sweep.forgotten(), sweep.forgotten()), (2, 0));
@@ -293,13 +387,66 @@ mod tests {
         for name in ["a", "b"] {
             say(&mut sweep, name, 1, "badword", 0);
         }
-        sweep.begin(APP, None);
+        sweep.begin(APP, None, Mono(0));
         let first = sweep.next().unwrap();
 
-        sweep.begin(APP, Some(&room("a")));
+        sweep.begin(APP, Some(&room("a")), Mono(0));
 
         assert_eq!(sweep.step(&first, &[&words], 10), None);
-        assert_eq!(sweep.next(), Some((APP, room("b"))));
+        let found: Vec<_> = std::iter::from_fn(|| step(&mut sweep, &[&words], 10)).collect();
+        assert_eq!(found.iter().map(|it| it.room.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_room_that_is_being_looked_at_begins_anew_behind_those_that_wait() {
+        let mut sweep = Sweep::new(10_000);
+        let words = list("badword", Action::Refuse);
+        for (id, name) in [(1, "a"), (2, "a"), (3, "b"), (4, "c")] {
+            say(&mut sweep, name, id, "badword", 0);
+        }
+        sweep.begin(APP, None, Mono(0));
+        step(&mut sweep, &[&words], 1);
+
+        sweep.begin(APP, None, Mono(0));
+        let found: Vec<_> = std::iter::from_fn(|| step(&mut sweep, &[&words], 10)).collect();
+
+        let ids: Vec<_> = found.into_iter().flat_map(|it| it.ids).map(|it| it.0).collect();
+        assert_eq!(ids, [3, 4, 1, 2]);
+    }
+
+    #[test]
+    fn what_was_judged_by_the_old_list_and_shown_after_the_change_is_found() {
+        let mut sweep = Sweep::new(10_000);
+        let words = list("badword", Action::Refuse);
+        say(&mut sweep, "r", 1, "badword", 0);
+        sweep.begin(APP, Some(&room("r")), Mono(0));
+        assert_eq!(step(&mut sweep, &[&words], 10).unwrap().ids, [ItemId(1)]);
+
+        let mut found = Vec::new();
+        for second in 1..=40 {
+            let now = second * 1000;
+            say(&mut sweep, "r", second + 1, "badword", now - 1);
+            say(&mut sweep, "other", second + 100, "badword", now - 1);
+            sweep.tick(Mono(now));
+            found.extend(step(&mut sweep, &[&words], 10).into_iter().flat_map(|it| it.ids));
+        }
+
+        assert_eq!(found, (2..=36).map(ItemId).collect::<Vec<_>>());
+        assert_eq!(sweep.deadline(), None);
+    }
+
+    #[test]
+    fn a_room_is_searched_until_its_search_is_over() {
+        let mut sweep = Sweep::new(10_000);
+        say(&mut sweep, "r", 1, "fine", 0);
+        sweep.begin(APP, None, Mono(0));
+        assert!(sweep.is_searched(&(APP, room("r"))));
+
+        sweep.expire(Mono(600_000));
+        let found = step(&mut sweep, &[], 10).unwrap();
+
+        assert_eq!((found.comments, found.is_over), (0, true));
+        assert!(!sweep.is_searched(&(APP, room("r"))));
     }
 
     fn step(sweep: &mut Sweep, lists: &[&Words], comments_max: usize) -> Option<Found> {

@@ -135,11 +135,11 @@ impl Api {
             let before = self.site.rows.words_version(&scope).await?;
             // By the clock, so that it rises also after an empty list, which leaves no version.
             list.version = self.site.clock.wall().0.max(before + 1);
-            // Dropped before it is done, the list is read again: the write may have happened.
-            let change = self.lists.change(scope.clone(), list.version);
             if wanted.is_some_and(|it| it != before) {
                 return Err(No::Moved { version: before });
             }
+            // Dropped before it is done, the list is read again: the write may have happened.
+            let change = self.lists.change(scope.clone(), list.version);
             if self.site.rows.write_words(&scope, before, &list, beside.clone()).await? {
                 let answer = Replaced { version: list.version, words: compiled.len() };
                 change.done(compiled).await.map_err(|_| No::Untold)?;
