@@ -25,8 +25,8 @@ const UNFINISHED: &str = "rooms.part";
 pub struct CopiesConfig {
     /// The folder that they are put into, best on another disk; empty: none are made.
     pub folder: PathBuf,
-    /// Time between two, in minutes; the first is made at the start. Each reads the whole store and
-    /// takes as much disk.
+    /// Time between two, in minutes, also over restarts. Each reads the whole store and takes as much
+    /// disk.
     pub every_m: u32,
     /// So many are kept, and then the oldest goes.
     pub copies_max: u32,
@@ -86,7 +86,13 @@ impl Drop for Copies {
 
 fn keep(file: &StoreFile, config: &CopiesConfig, clock: &Clock, part: &Part, ended: &Receiver<()>) {
     let every = Duration::from_secs(60) * config.every_m;
+    let mut wait = first_wait(&config.folder, every, clock.wall());
     loop {
+        match ended.recv_timeout(wait) {
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
+        }
+        wait = every;
         match make(file, config, clock.wall()) {
             Ok(rows) => {
                 part.ok();
@@ -94,11 +100,15 @@ fn keep(file: &StoreFile, config: &CopiesConfig, clock: &Clock, part: &Part, end
             }
             Err(error) => part.warn(format!("the room store is not copied: {error:#}")),
         }
-        match ended.recv_timeout(every) {
-            Err(RecvTimeoutError::Timeout) => {}
-            Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
-        }
     }
+}
+
+/// Until the newest copy is so old: a process that starts again and again makes no more copies than
+/// one that runs, and the old ones stay.
+fn first_wait(folder: &Path, every: Duration, now: Wall) -> Duration {
+    // A folder that cannot be read is said by the first copy.
+    let newest = copies(folder).ok().and_then(|it| it.last().and_then(|it| made_at(it)));
+    newest.map_or(Duration::ZERO, |it| (it + every).since(now).min(every))
 }
 
 /// Makes one copy, and removes those that are too many. Gives the rows copied.
@@ -115,7 +125,10 @@ fn make(file: &StoreFile, config: &CopiesConfig, now: Wall) -> anyhow::Result<u6
         remove_if_there(&unfinished)?;
     }
     let rows = copied?;
-    std::fs::rename(&unfinished, folder.join(format!("rooms-{:013}.redb", now.0)))?;
+    // After those that were made while the clock was ahead, or it would be the one that goes.
+    let newest = copies(folder)?.last().and_then(|it| made_at(it));
+    let at = newest.map_or(now.0, |it| now.0.max(it.0.saturating_add(1)));
+    std::fs::rename(&unfinished, folder.join(format!("rooms-{at:013}.redb")))?;
     std::fs::File::open(folder)?.sync_all()?;
     let mut copies = copies(folder)?;
     let kept = usize::try_from(config.copies_max).unwrap_or(usize::MAX);
@@ -130,13 +143,18 @@ fn copies(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut copies = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
-        let name = path.file_name().and_then(|it| it.to_str());
-        if name.is_some_and(|it| it.starts_with("rooms-") && it.ends_with(".redb")) {
+        if made_at(&path).is_some() {
             copies.push(path);
         }
     }
     copies.sort();
     Ok(copies)
+}
+
+/// When a copy was made, as its name says.
+fn made_at(path: &Path) -> Option<Wall> {
+    let at = path.file_name()?.to_str()?.strip_prefix("rooms-")?.strip_suffix(".redb")?;
+    at.parse().ok().map(Wall)
 }
 
 fn remove_if_there(path: &Path) -> anyhow::Result<()> {
@@ -177,6 +195,41 @@ mod tests {
             assert_eq!(value.unwrap().bytes, expected);
         }
         assert!(!config.folder.join(UNFINISHED).exists());
+    }
+
+    #[tokio::test]
+    async fn a_copy_made_after_the_clock_was_ahead_stays_and_the_oldest_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = RedbStore::open(&folder.path().join("rooms.redb")).unwrap();
+        let config = CopiesConfig {
+            folder: folder.path().join("copies"),
+            copies_max: 2,
+            ..CopiesConfig::default()
+        };
+
+        for at in [9000, 9500, 1000] {
+            make(&store.file, &config, Wall(at)).unwrap();
+        }
+
+        let kept: Vec<_> =
+            copies(&config.folder).unwrap().iter().filter_map(|it| made_at(it)).collect();
+        assert_eq!(kept, [Wall(9500), Wall(9501)]);
+    }
+
+    #[test]
+    fn the_first_copy_waits_until_the_newest_is_old_enough() {
+        let folder = tempfile::tempdir().unwrap();
+        let every = Duration::from_secs(60);
+        let wait = |now| first_wait(folder.path(), every, Wall(now));
+        assert_eq!(wait(100_000), Duration::ZERO);
+
+        for at in [20_000, 100_000] {
+            std::fs::write(folder.path().join(format!("rooms-{at:013}.redb")), "").unwrap();
+        }
+
+        assert_eq!(wait(110_000), Duration::from_secs(50));
+        assert_eq!(wait(160_000), Duration::ZERO);
+        assert_eq!(wait(10_000), every, "the clock was ahead");
     }
 
     #[tokio::test]
