@@ -120,9 +120,14 @@ impl Desk {
         self.outside.asking.show(shard.reviews());
     }
 
-    /// What a room holds back here, and for how long.
-    pub(crate) fn held(&self, app: AppId, room: &RoomId) -> (Vec<Waiting>, u32) {
-        self.shard.lock().held(app, room, self.site.now())
+    /// What a room holds back here, from behind the number `after` on, and for how long.
+    pub(crate) fn held(
+        &self,
+        room: (AppId, &RoomId),
+        after: u64,
+        rows_max: usize,
+    ) -> (Vec<(u64, Waiting)>, u32) {
+        self.shard.lock().held(room, after, rows_max, self.site.now())
     }
 
     /// Whether something is held back.

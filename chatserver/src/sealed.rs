@@ -75,6 +75,6 @@ impl Sealed {
         let now = self.site.clock.mono();
         self.recent.see(&entries, now);
         self.memory.see(&entries, now);
-        self.desk.act(entries.into_iter().map(|it| Input::Event(it.event)).collect()).await;
+        self.desk.act(entries.into_iter().map(Input::Event).collect()).await;
     }
 }

@@ -20,8 +20,8 @@ const BAN_LIFE: Duration = Duration::from_mins(2);
 /// there.
 const BANS_MAX: usize = 100_000;
 
-/// Recalled items that are remembered for that time, about 20 bytes each; those beyond it are taken
-/// out where they are.
+/// Recalled items that are remembered for that time, about 100 bytes each; those beyond it are
+/// taken out where they are.
 const RECALLED_MAX: usize = 100_000;
 
 /// The last items of rooms.
@@ -30,7 +30,7 @@ pub struct Lately {
     items_max: usize,
     rooms: BTreeMap<(AppId, RoomId), Shown>,
     /// Items that were recalled lately; each for a turn and the rest of the one in which it was.
-    recalled: [BTreeSet<ItemId>; 2],
+    recalled: [BTreeSet<(AppId, RoomId, ItemId)>; 2],
     /// Until when, of senders who were banned lately.
     bans: BTreeMap<Sender, Wall>,
     /// Those that were banned before; they are forgotten next.
@@ -60,8 +60,7 @@ impl Lately {
     pub fn show(&mut self, app: AppId, room: &RoomId, gen_no: Gen, items: &[Placed], now: Mono) {
         self.turn(now);
         for placed in items {
-            let is_recalled = self.recalled.iter().any(|it| it.contains(&placed.item.id));
-            if is_recalled || self.is_banned(app, room, placed) {
+            if self.is_recalled(app, room, placed) || self.is_banned(app, room, placed) {
                 continue;
             }
             match placed.item.body {
@@ -116,6 +115,14 @@ impl Lately {
         }
     }
 
+    fn is_recalled(&self, app: AppId, room: &RoomId, placed: &Placed) -> bool {
+        if self.recalled.iter().all(BTreeSet::is_empty) {
+            return false;
+        }
+        let key = (app, room.clone(), placed.item.id);
+        self.recalled.iter().any(|it| it.contains(&key))
+    }
+
     fn is_banned(&self, app: AppId, room: &RoomId, placed: &Placed) -> bool {
         if self.bans.is_empty() && self.older.is_empty() {
             return false;
@@ -128,7 +135,7 @@ impl Lately {
     /// A takeover sends the last flush again, also of what was recalled meanwhile.
     fn recall(&mut self, app: AppId, room: &RoomId, of: ItemId) {
         if self.recalled[0].len() < RECALLED_MAX {
-            self.recalled[0].insert(of);
+            self.recalled[0].insert((app, room.clone(), of));
         }
         if let Some(shown) = self.rooms.get_mut(&(app, room.clone())) {
             shown.items.retain(|it| it.placed.item.id != of);
@@ -207,6 +214,18 @@ mod tests {
         assert_eq!(ids(&lately, "r"), [0; 0]);
         show(&mut lately, "r", 4, 3, 240_000);
         assert_eq!(ids(&lately, "r"), [4], "it is remembered for some minutes");
+    }
+
+    #[test]
+    fn a_recall_counts_in_its_own_room_only() {
+        let mut lately = Lately::new(10);
+        let recall = placed(5, 0, Body::Tombstone { of: ItemId(4) });
+        lately.show(AppId(2), &room("r"), Gen(1), std::slice::from_ref(&recall), Mono(0));
+        lately.show(APP, &room("other"), Gen(1), &[recall], Mono(0));
+
+        show(&mut lately, "r", 4, 3, 0);
+
+        assert_eq!(ids(&lately, "r"), [4]);
     }
 
     #[test]

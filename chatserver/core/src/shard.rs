@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::control::Fact;
-use proto::envelope::{Accepted, Act, Reply, RoomEvent, UplinkEntry};
+use proto::envelope::{Accepted, Act, Reply, RoomEntry, UplinkEntry};
 use proto::frame::Outcome;
 use proto::id::{AppId, ItemId, NodeId, RoomId, ViewerId};
 use proto::item::{Body, Item, Lane};
@@ -67,7 +67,7 @@ pub enum Input {
     /// From `control`.
     Fact(Fact),
     /// From `sealed`.
-    Event(RoomEvent),
+    Event(RoomEntry),
     /// The words that an app, or one room of it, lists now; `None`: none any more.
     Words {
         /// Whose.
@@ -211,7 +211,7 @@ impl Shard {
         match input {
             Input::Uplink { node, entry } => self.hear(node, entry, now),
             Input::Fact(fact) => self.learn(fact, now.mono),
-            Input::Event(event) => self.close(&event, now.mono),
+            Input::Event(entry) => self.close(&entry, now.mono),
             Input::Words { app, room, words } => self.list(app, room, words),
             Input::Flow { nodes, seen } => self.hear_all(nodes, seen, now.mono),
             Input::Offered { link, app, room, per_s } => {

@@ -96,19 +96,20 @@ fn things() -> Vec<Call> {
             .gives(200, "Items"),
         Call::get("list_held", "/v1/rooms/{room}/held", items::held)
             .says("Comments that the room holds back at this chatserver, the oldest first.")
+            .paged()
             .gives(200, "HeldComments"),
         Call::delete("recall_item", "/v1/rooms/{room}/items/{id}", items::recall)
             .says("Takes an item from all screens: 202 with the tombstone's id, 200 again.")
             .signed()
             .gives(202, "Shown")
             .gives(200, "Shown")
-            .refuses([409]),
+            .refuses([409, 412]),
         Call::post("erase_item", "/v1/rooms/{room}/items/{id}/erase", items::erase)
             .says("Takes an item from all screens and out of all segments; evidence keeps it.")
             .signed()
             .gives(202, "Shown")
             .gives(200, "Shown")
-            .refuses([409]),
+            .refuses([409, 412]),
     ]
 }
 

@@ -27,6 +27,7 @@ use super::no::No;
 use super::people::viewer_of;
 use crate::count::Gift as Outcome;
 use crate::mail;
+use crate::store::Write;
 use crate::store::rows::{Entry, Wrote};
 
 /// The header that makes a request the same as another.
@@ -78,6 +79,19 @@ pub(super) struct Wish {
     pub(super) lane: Lane,
     pub(super) viewer: Option<ViewerId>,
     pub(super) body: ItemBody,
+}
+
+/// What an item's place is taken from.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Share {
+    /// What its lane shows, of a room that is open.
+    Lane,
+    /// What recalls by rule have for themselves: half as much as the notices' lane shows, so that
+    /// none of them takes a notice's place.
+    Rule,
+    /// Nothing: a moderator's word counts at once, however much there is of it, and also when the
+    /// room is closed or shows no notices.
+    Free,
 }
 
 /// `POST /v1/rooms/{room}/gifts`, with `Idempotency-Key`: 202 once it is durable.
@@ -157,21 +171,34 @@ impl Api {
 
     /// Has it shown, once for its key.
     pub(super) async fn show(&self, wish: Wish) -> Result<Placed, No> {
-        let Wish { room: RoomFact { app, room, open, settings, .. }, key, lane, viewer, body } =
-            wish;
-        let id = gift::id(app, &room, &key);
-        let digest = gift::digest(lane, viewer.as_ref(), &body);
+        self.place(wish, Share::Lane, Vec::new()).await
+    }
+
+    /// The same, with a place from this share; writes `beside` with it, or neither.
+    pub(super) async fn place(
+        &self,
+        wish: Wish,
+        share: Share,
+        beside: Vec<Write>,
+    ) -> Result<Placed, No> {
+        let Wish { room: RoomFact { app, room, open, .. }, key, lane, viewer, body } = &wish;
+        let (app, lane) = (*app, *lane);
+        let id = gift::id(app, room, key);
+        let digest = gift::digest(lane, viewer.as_ref(), body);
         // First: what was acknowledged stays so, and a repeated request takes nothing from the share.
         if let Some(known) = self.site.rows.digest(id).await? {
             return self.repeat(id, lane, known == digest);
         }
         let is_gift = matches!(body, ItemBody::Gift { .. });
         kit::dying::pass("key_read", || is_gift);
-        if !open {
-            return Err(No::Closed);
+        match share {
+            Share::Lane if !open => return Err(No::Closed),
+            Share::Lane => self.take_lanes_share(&wish).await?,
+            Share::Rule => self.take_rules_share(&wish).await?,
+            Share::Free => {}
         }
-        self.take_share(&format!("{}:{app}:{room}", lane.name()), lane, &settings).await?;
 
+        let Wish { room: RoomFact { room, .. }, viewer, body, .. } = wish;
         let sender = viewer.as_ref().map(|it| self.secret.room(app, &room).sender(it));
         let role = if viewer.is_some() { Role::Viewer } else { Role::Host };
         let (sender, at) = (sender.unwrap_or(SenderRef(0)), self.site.clock.wall());
@@ -179,8 +206,10 @@ impl Api {
         let partition = topic::accepted().partition_of_room(&room).0;
         let accepted = Accepted { app, room, item };
         let entry = Entry { accepted: accepted.clone(), partition, digest, written_at: at };
-        if let Wrote::Known(known) = self.site.rows.journal(entry).await? {
-            return self.repeat(id, lane, known == digest);
+        match self.site.rows.journal(entry, beside).await? {
+            Wrote::New => {}
+            Wrote::Known(known) => return self.repeat(id, lane, known == digest),
+            Wrote::Changed => return Err(No::Changed),
         }
         kit::dying::pass("journaled", || is_gift);
         self.site.counts.gift(lane, Outcome::Accepted);
@@ -205,7 +234,29 @@ impl Api {
     }
 
     /// Takes one from what the lane shows within [`crate::Config::lane_burst_s`].
-    async fn take_share(&self, key: &str, lane: Lane, settings: &RoomSettings) -> Result<(), No> {
+    async fn take_lanes_share(&self, wish: &Wish) -> Result<(), No> {
+        let Wish { room: RoomFact { app, room, settings, .. }, lane, .. } = wish;
+        let percent = self.percent(*lane, settings);
+        if percent == 0 {
+            return Err(No::Field {
+                field: "lane",
+                why: "the room shows nothing of it".to_owned(),
+            });
+        }
+        let rate_per_s = settings.items_per_s.saturating_mul(percent) / 100;
+        self.take(format!("{}:{app}:{room}", lane.name()), *lane, rate_per_s).await
+    }
+
+    /// Takes one from what rules may recall within the same time.
+    async fn take_rules_share(&self, wish: &Wish) -> Result<(), No> {
+        let Wish { room: RoomFact { app, room, settings, .. }, lane, .. } = wish;
+        let percent = self.percent(*lane, settings);
+        let rate_per_s = settings.items_per_s.saturating_mul(percent) / 200;
+        self.take(format!("rule:{app}:{room}"), *lane, rate_per_s).await
+    }
+
+    /// The part of what a room shows that a lane has.
+    fn percent(&self, lane: Lane, settings: &RoomSettings) -> u32 {
         let config = &self.site.config;
         let lanes = settings.lanes.unwrap_or(LaneShares {
             notice: config.notice_percent,
@@ -213,20 +264,16 @@ impl Api {
             low_gift: config.low_gift_percent,
             comment: 0,
         });
-        let percent = match lane {
+        u32::from(match lane {
             Lane::Notice => lanes.notice,
             Lane::HighGift => lanes.high_gift,
             Lane::LowGift => lanes.low_gift,
             Lane::Comment => 0,
-        };
-        if percent == 0 {
-            return Err(No::Field {
-                field: "lane",
-                why: "the room shows nothing of it".to_owned(),
-            });
-        }
-        let share = u64::from(settings.items_per_s) * u64::from(percent) / 100;
-        let rate_per_s = u32::try_from(share).unwrap_or(u32::MAX).max(1);
+        })
+    }
+
+    async fn take(&self, key: String, lane: Lane, rate_per_s: u32) -> Result<(), No> {
+        let rate_per_s = rate_per_s.max(1);
         let burst = rate_per_s.saturating_mul(self.site.config.lane_burst_s);
         let ask = Ask { key: key.into(), wanted: 1, rate_per_s, burst };
         let taken = self.quota.take(vec![ask], self.site.clock.wall()).await;

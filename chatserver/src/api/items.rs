@@ -19,9 +19,12 @@ use serde::Serialize;
 use super::Api;
 use super::acts::{Signed, What};
 use super::caller::{Asked, Caller, Names};
-use super::gift::{Placed, Wish};
+use super::gift::{Placed, Share, Wish};
 use super::no::No;
-use super::pages::Listed;
+use super::pages::{Listed, Page};
+
+/// Held comments of one page: the shard waits while they are copied.
+const HELD_PAGE_MAX: usize = 100;
 
 #[derive(Serialize)]
 struct Items<'a> {
@@ -108,16 +111,24 @@ impl Held {
     }
 }
 
-/// `GET /v1/rooms/{room}/held`: what the room holds back at this chatserver, the oldest first.
+/// `GET /v1/rooms/{room}/held?after=`: what the room holds back at this chatserver, the oldest
+/// first.
 pub(crate) async fn held(
     State(api): State<Arc<Api>>,
     Caller(app): Caller,
     Names(room): Names<String>,
+    Asked(Page { after }): Asked<Page>,
 ) -> Result<Response, No> {
     let RoomFact { room, .. } = api.own_room(app, &room).await?;
-    let (held, hold_ms) = api.desk.held(app, &room);
-    let rows: Vec<_> = held.into_iter().map(|it| Held::of(it, hold_ms)).collect();
-    Ok(Json(Listed { rows, next: None }).into_response())
+    let after = after.map_or(Ok(0), |it| it.parse()).map_err(|_| No::Field {
+        field: "after",
+        why: "must be what a page before gave as next".to_owned(),
+    })?;
+    let (held, hold_ms) = api.desk.held((app, &room), after, HELD_PAGE_MAX);
+    let last = held.last().filter(|_| held.len() == HELD_PAGE_MAX);
+    let next = last.map(|(no, _)| no.to_string());
+    let rows: Vec<_> = held.into_iter().map(|(_, it)| Held::of(it, hold_ms)).collect();
+    Ok(Json(Listed { rows, next }).into_response())
 }
 
 fn tombstone(room: RoomFact, of: ItemId, reach: Reach) -> Wish {
@@ -160,19 +171,19 @@ impl Api {
             field: "id",
             why: "must be an item's id, a number of 64 bits".to_owned(),
         })?;
-        let placed = self.show(tombstone(room, of, reach)).await?;
-        if let Placed::New(_) = placed {
-            let what = What { on: Some(of.to_string()), ..What::default() };
-            let record = deed.record(self, reach.name(), what).write(app, Some(&deed.room))?;
-            self.site.rows.write_record(record).await?;
-        }
-        Ok(placed)
+        let what = What { on: Some(of.to_string()), ..What::default() };
+        let record = deed.record(self, reach.name(), what).write(app, Some(&deed.room))?;
+        let beside = [deed.guards, vec![record]].concat();
+        self.place(tombstone(room, of, reach), Share::Free, beside).await
     }
 
     /// Recalls an item because a rule says so.
     pub(crate) async fn recall_by_rule(&self, app: AppId, room: &RoomId, of: ItemId) -> Recalled {
         let placed = match self.own_room(app, room.as_str()).await {
-            Ok(room) => self.show(tombstone(room, of, Reach::Screens)).await,
+            Ok(room) => {
+                let wish = tombstone(room, of, Reach::Screens);
+                self.place(wish, Share::Rule, Vec::new()).await
+            }
             Err(no) => Err(no),
         };
         match placed {

@@ -48,6 +48,8 @@ pub(crate) enum Wrote<T> {
     New,
     /// This was there before.
     Known(T),
+    /// What was to be written with it found something else than it expected.
+    Changed,
 }
 
 /// What became of a new room.
@@ -173,21 +175,28 @@ impl Rows {
         Ok(value.and_then(|it| it.bytes.as_ref().try_into().ok()))
     }
 
-    /// Journals an item, unless its id is known.
-    pub(crate) async fn journal(&self, entry: Entry) -> Result<Wrote<[u8; 32]>, StoreError> {
+    /// Journals an item, unless its id is known, and writes `beside` with it, or neither.
+    pub(crate) async fn journal(
+        &self,
+        entry: Entry,
+        beside: Vec<Write>,
+    ) -> Result<Wrote<[u8; 32]>, StoreError> {
         let Entry { accepted, partition, digest, written_at } = entry;
         let id = accepted.item.id;
         let batch = AcceptedBatch { entries: vec![accepted] };
         let row = [&written_at.0.to_be_bytes()[..], &batch.encode()].concat();
         let age = format!("{:016x}:{}", written_at.0, hex_of(id));
-        let writes = vec![
+        let mut writes = vec![
             Key::new(Table::Keys, hex_of(id)).put(Expect::Absent, digest.to_vec()),
             Key::new(Table::Ages, age).put(Expect::Any, partition.to_be_bytes().to_vec()),
             open_key(partition, id).put(Expect::Any, row),
         ];
+        writes.extend(beside);
         match self.store.write(writes).await? {
             Written::Done => Ok(Wrote::New),
-            Written::Conflict { .. } => {
+            // The first one that found something else: the key.
+            Written::Conflict { index: 1.. } => Ok(Wrote::Changed),
+            Written::Conflict { index: 0 } => {
                 let known = self.digest(id).await?;
                 Ok(Wrote::Known(known.ok_or_else(|| damaged("an idempotency key"))?))
             }
@@ -326,7 +335,7 @@ mod tests {
         let (rows, _folder) = rows();
         let (shown, open) = (ItemId(1), ItemId(2));
         for id in [shown, open] {
-            assert_eq!(rows.journal(entry(id)).await, Ok(Wrote::New));
+            assert_eq!(rows.journal(entry(id), vec![]).await, Ok(Wrote::New));
         }
         rows.close(&[(3, shown)]).await.unwrap();
 
@@ -342,14 +351,33 @@ mod tests {
     #[tokio::test]
     async fn a_journaled_item_comes_back_as_it_was() {
         let (rows, _folder) = rows();
-        rows.journal(entry(ItemId(1))).await.unwrap();
+        rows.journal(entry(ItemId(1)), vec![]).await.unwrap();
 
         let open = rows.open(3).await.unwrap();
 
         let expected = Open { accepted: entry(ItemId(1)).accepted, written_at: NOW };
         assert_eq!(open, [expected]);
         assert_eq!(rows.open(4).await, Ok(vec![]));
-        assert_eq!(rows.journal(entry(ItemId(1))).await, Ok(Wrote::Known([7; 32])));
+        assert_eq!(rows.journal(entry(ItemId(1)), vec![]).await, Ok(Wrote::Known([7; 32])));
+    }
+
+    #[tokio::test]
+    async fn an_item_is_journaled_with_what_is_written_beside_it_or_not_at_all() {
+        let (rows, _folder) = rows();
+        let (guard, record) = (Key::new(Table::Acts, "g"), Key::new(Table::Audit, "r"));
+        let beside = |expect| {
+            vec![guard.clone().keep(expect), record.clone().put(Expect::Absent, &b"it"[..])]
+        };
+
+        let changed = rows.journal(entry(ItemId(1)), beside(Expect::Version(1))).await;
+        let before = (rows.open(3).await.unwrap().len(), rows.one(record.clone()).await.unwrap());
+        let written = rows.journal(entry(ItemId(1)), beside(Expect::Absent)).await;
+
+        assert_eq!((changed, before), (Ok(Wrote::Changed), (0, None)));
+        assert_eq!(written, Ok(Wrote::New));
+        assert_eq!(rows.one(record.clone()).await.unwrap().unwrap().bytes, "it");
+        let again = rows.journal(entry(ItemId(1)), beside(Expect::Absent)).await;
+        assert_eq!(again, Ok(Wrote::Known([7; 32])));
     }
 
     #[tokio::test]

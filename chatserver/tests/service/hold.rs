@@ -11,7 +11,7 @@ use super::world::*;
 #[tokio::test]
 async fn what_is_held_back_is_listed_and_goes_on_in_order() {
     let world = World::start().await;
-    world.room(json!({"hold_ms": 30_000})).await;
+    world.room(json!({"hold_ms": 8_000})).await;
     let (mut accepted, mut replies) = (world.accepted().await, world.replies().await);
     world.say("a", &[(1, "first")]).await;
     world.say("b", &[(1, "second")]).await;
@@ -24,7 +24,7 @@ async fn what_is_held_back_is_listed_and_goes_on_in_order() {
 
     let row = &held["rows"][0];
     assert_eq!((&row["id"], &row["account"]), (&json!(items[0].id), &json!("a")), "{held}");
-    assert_eq!(row["until_ms"].as_u64().unwrap() - row["at_ms"].as_u64().unwrap(), 30_000);
+    assert_eq!(row["until_ms"].as_u64().unwrap() - row["at_ms"].as_u64().unwrap(), 8_000);
     assert_eq!(items.map(|it| it.body.text().unwrap().to_owned()), ["first", "second"]);
     assert!(verdicts.iter().all(|it| !matches!(it, Reply::Close { .. })));
     world.until("empty", |it| it.metric("chatserver_comments_held") == Some(0)).await;
@@ -33,7 +33,7 @@ async fn what_is_held_back_is_listed_and_goes_on_in_order() {
 #[tokio::test]
 async fn a_mute_and_a_recall_take_out_what_is_held_back() {
     let world = World::start().await;
-    world.room(json!({"hold_ms": 30_000})).await;
+    world.room(json!({"hold_ms": 8_000})).await;
     let (mut accepted, mut replies) = (world.accepted().await, world.replies().await);
     for (cid, viewer) in [(1, "muted"), (2, "recalled"), (3, "fine")] {
         world.say(viewer, &[(cid, viewer)]).await;
@@ -67,7 +67,7 @@ async fn a_mute_and_a_recall_take_out_what_is_held_back() {
     assert_eq!(others[1], ack(3, Outcome::Verdict(Verdict::Admit(shown.id))));
 }
 
-/// The room holds nothing back any more.
+/// The room holds nothing back any more: what waits goes on in half of its time.
 async fn let_go(world: &World) {
     let none = json!({"hold_ms": 0});
     assert_eq!(world.call(Method::PATCH, "/v1/rooms/r", &[], Some(none)).await.0, 200);

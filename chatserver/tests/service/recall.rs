@@ -1,5 +1,6 @@
 //! What rooms showed, and what is taken back: a tombstone goes the way of gifts.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use proto::envelope::RoomEvent;
@@ -87,6 +88,53 @@ async fn a_room_says_what_it_showed_last_without_what_was_recalled_and_what_the_
     assert_eq!(item["id"], items[0].id.to_string());
     let (status, _) = world.call(Method::GET, "/v1/rooms/other/items", &[], None).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_room_that_is_closed_and_shows_no_notices_takes_recalls_and_erasures() {
+    let world = World::start().await;
+    let lanes = json!({"notice": 0, "high_gift": 10, "low_gift": 10, "comment": 10});
+    world.room(json!({"lanes": lanes})).await;
+    let open = recall(&world, "r", "6").await;
+    let (status, _) = world.post("/v1/rooms/r/close", json!({})).await;
+    assert_eq!(status, StatusCode::OK);
+
+    let recalled = recall(&world, "r", "7").await;
+    let erased = world.call(Method::POST, "/v1/rooms/r/items/7/erase", &[], None).await;
+
+    let statuses = [open.0, recalled.0, erased.0];
+    assert_eq!(statuses, [StatusCode::ACCEPTED; 3], "{open:?} {recalled:?} {erased:?}");
+}
+
+#[tokio::test]
+async fn recalls_take_nothing_from_what_notices_may_be() {
+    let world = World::start().await;
+    world.room(json!({"items_per_s": 10})).await;
+
+    for id in 0..40 {
+        assert_eq!(recall(&world, "r", &id.to_string()).await.0, StatusCode::ACCEPTED, "{id}");
+    }
+
+    let (status, _) = world.post("/v1/rooms/r/notices", json!({"text": "hello"})).await;
+    assert_eq!(status, StatusCode::ACCEPTED);
+}
+
+#[tokio::test]
+async fn a_recall_of_which_nobody_heard_that_it_was_written_is_recorded() {
+    let world = World::start().await;
+    world.room(json!({})).await;
+    world.store_is_mute.store(true, Ordering::Relaxed);
+    let (unheard, _) = recall(&world, "r", "7").await;
+    world.store_is_mute.store(false, Ordering::Relaxed);
+
+    let (again, _) = recall(&world, "r", "7").await;
+
+    assert_eq!((unheard, again), (StatusCode::SERVICE_UNAVAILABLE, StatusCode::OK));
+    let (_, page) = world.call(Method::GET, "/v1/rooms/r/audit", &[], None).await;
+    let rows = page["rows"].as_array().unwrap();
+    let recalls: Vec<_> = rows.iter().filter(|it| it["act"] == "recall").collect();
+    assert_eq!(recalls.len(), 1, "{page}");
+    assert_eq!(recalls[0]["on"], "7");
 }
 
 /// Waits until the room says that it showed these texts last.

@@ -6,7 +6,7 @@ use proto::envelope::RoomEvent;
 use proto::id::{Gen, Seq, SlotNo};
 use proto::item::{Item, Placed};
 use proto::time::Wall;
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::world::*;
@@ -63,6 +63,71 @@ async fn what_was_recalled_by_a_moderator_is_not_recalled_again() {
     world.until("seen", |it| swept(it, "recalled_before") == Some(1)).await;
     assert_eq!(accepted.next().await.item.body.recalls(), Some(item.id));
     assert_eq!(swept(&world, "recalled"), None);
+}
+
+#[tokio::test]
+async fn a_rule_recalls_also_where_notices_have_used_up_their_share() {
+    let world = World::start().await;
+    world.room(json!({"items_per_s": 10})).await;
+    let mut accepted = world.accepted().await;
+    world.say("v", &[(1, "badword")]).await;
+    let item = accepted.next().await.item;
+    world.seal(vec![flush(vec![item.clone()])]).await;
+    world.until("kept", |it| it.metric("chatserver_sweep_bytes") > Some(0)).await;
+    let mut last = StatusCode::ACCEPTED;
+    while last == StatusCode::ACCEPTED {
+        (last, _) = world.post("/v1/rooms/r/notices", json!({"text": "hello"})).await;
+    }
+    assert_eq!(last, StatusCode::TOO_MANY_REQUESTS);
+
+    let words = json!({"words": [{"text": "badword", "action": "refuse"}]});
+    world.call(Method::PUT, "/v1/words", &[], Some(words)).await;
+
+    let recalled = accepted.find(|it| it.item.body.recalls().is_some()).await;
+    assert_eq!(recalled.item.body.recalls(), Some(item.id));
+    assert_eq!(swept(&world, "recalled"), Some(1));
+}
+
+#[tokio::test]
+async fn what_was_judged_before_a_word_came_and_is_shown_after_it_is_recalled() {
+    let world = World::start().await;
+    world.room(json!({})).await;
+    let mut accepted = world.accepted().await;
+    world.say("v", &[(1, "badword")]).await;
+    let item = accepted.next().await.item;
+    let words = json!({"words": [{"text": "badword", "action": "refuse"}]});
+    world.call(Method::PUT, "/v1/words", &[], Some(words)).await;
+
+    world.seal(vec![flush(vec![item.clone()])]).await;
+
+    assert_eq!(accepted.next().await.item.body.recalls(), Some(item.id));
+}
+
+#[tokio::test]
+async fn a_list_that_was_not_replaced_begins_no_search() {
+    let world = World::start().await;
+    world.room(json!({})).await;
+    let mut accepted = world.accepted().await;
+    world.say("v", &[(1, "fine")]).await;
+    let item = accepted.next().await.item;
+    world.seal(vec![flush(vec![item])]).await;
+    world.until("kept", |it| it.metric("chatserver_sweep_bytes") > Some(0)).await;
+    let put = |text: &str, version: &'static str| {
+        let words = json!({"words": [{"text": text, "action": "refuse"}]});
+        let world = &world;
+        async move {
+            let headers = [("if-match", version)];
+            world.call(Method::PUT, "/v1/words", &headers, Some(words)).await.0
+        }
+    };
+
+    let statuses = [put("one", "\"0\"").await, put("two", "\"1\"").await];
+    world.until("searched", |it| swept(it, "kept") >= Some(1)).await;
+    world.call(Method::PUT, "/v1/rooms/r/words", &[], Some(json!({"words": []}))).await;
+    world.until("searched", |it| swept(it, "kept") >= Some(2)).await;
+
+    assert_eq!(statuses, [StatusCode::OK, StatusCode::PRECONDITION_FAILED]);
+    assert_eq!(swept(&world, "kept"), Some(2));
 }
 
 fn swept(world: &World, outcome: &str) -> Option<u64> {

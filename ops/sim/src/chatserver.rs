@@ -8,7 +8,7 @@ use chatserver_core::journal::{self, Journal, Open};
 use chatserver_core::sender::SenderSecret;
 use chatserver_core::shard::{Input, Limits, Output, Shard};
 use proto::control::{Fact, RoomFact};
-use proto::envelope::{Accepted, RoomEvent, UplinkEntry};
+use proto::envelope::{Accepted, RoomEntry, RoomEvent, UplinkEntry};
 use proto::id::{AppId, ItemId, NodeId, RoomId, SenderRef};
 use proto::item::{Body, Item, Lane, Role};
 use proto::time::Mono;
@@ -74,7 +74,8 @@ impl Chatserver {
         let room = self.room.clone();
         self.journal
             .handle(journal::Input::Event { room, event: event.clone() }, turn.now.chatserver());
-        self.shard.handle(Input::Event(event), turn.now.chatserver());
+        let entry = RoomEntry { app: self.app, room: self.room.clone(), event };
+        self.shard.handle(Input::Event(entry), turn.now.chatserver());
         self.drain(turn);
     }
 

@@ -1,6 +1,6 @@
 //! What became of comments, from `sealed` to those who sent them.
 
-use proto::envelope::RoomEvent;
+use proto::envelope::{RoomEntry, RoomEvent};
 use proto::frame::Outcome;
 use proto::id::ItemId;
 use proto::time::Mono;
@@ -10,12 +10,12 @@ use super::{Shard, Whom};
 use crate::asker::Asked;
 
 impl Shard {
-    pub(super) fn close(&mut self, event: &RoomEvent, now: Mono) {
+    pub(super) fn close(&mut self, RoomEntry { app, room, event }: &RoomEntry, now: Mono) {
         match event {
             RoomEvent::Flush { items, .. } => {
                 for placed in items {
                     if let Some(recalled) = placed.item.body.recalls() {
-                        self.recall(recalled, now);
+                        self.recall(*app, room, recalled, now);
                     }
                     self.take_asker(placed.item.id);
                 }

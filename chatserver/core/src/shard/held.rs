@@ -1,5 +1,6 @@
 //! Comments that rooms hold back before they go to the bus.
 
+use proto::control::Action;
 use proto::envelope::Accepted;
 use proto::id::{AppId, ItemId, RoomId};
 use proto::time::Mono;
@@ -8,17 +9,27 @@ use proto::verdict::Reason;
 use super::{BUSY_RETRY_MS, Output, Shard};
 use crate::hold::Waiting;
 use crate::judge::{Now, Refusal, keeps_order, later, never};
+use crate::room::Room;
+use crate::words::Words;
 
 /// When the sender may try again whose comment its room had no place to hold.
 const FULL_RETRY_MS: u64 = 1000;
 
 impl Shard {
-    /// Comments that are held back in a room and may still be shown, the oldest first, and how long
-    /// the room holds them.
+    /// Up to `rows_max` comments that are held back in a room and may still be shown, the oldest
+    /// first, each with its number, from behind the number `after` on; and how long the room holds
+    /// them.
     #[must_use]
-    pub fn held(&self, app: AppId, room: &RoomId, now: Now) -> (Vec<Waiting>, u32) {
-        let held = self.hold.of(app, room).filter(|it| self.may_go_on(it, now).is_ok());
-        (held.cloned().collect(), self.hold_ms(app, room))
+    pub fn held(
+        &self,
+        (app, room): (AppId, &RoomId),
+        after: u64,
+        rows_max: usize,
+        now: Now,
+    ) -> (Vec<(u64, Waiting)>, u32) {
+        let held = self.hold.of(app, room, after).filter(|it| self.may_go_on(it.1, now).is_ok());
+        let held = held.take(rows_max).map(|(no, waiting)| (no, waiting.clone()));
+        (held.collect(), self.hold_ms(app, room).max(self.hold.hold_ms(app, room)))
     }
 
     /// How many are held back.
@@ -47,7 +58,8 @@ impl Shard {
         }
     }
 
-    /// Lets go on whose time is over, unless something was done to room or sender meanwhile.
+    /// Lets go on whose time is over, unless something was done to room or sender meanwhile, or
+    /// nobody may say it any more.
     pub(super) fn release(&mut self, now: Now) {
         if self.hold.is_empty() {
             return;
@@ -57,7 +69,8 @@ impl Shard {
             rooms.get(&(app, room.clone())).map_or(0, |it| it.hold_ms())
         };
         for waiting in self.hold.release(hold_ms, now.mono) {
-            match self.may_go_on(&waiting, now) {
+            let may_go_on = self.may_go_on(&waiting, now);
+            match may_go_on.and_then(|()| self.read_again(&waiting.accepted)) {
                 Ok(()) => self.outputs.push_back(Output::Publish(waiting.accepted)),
                 Err(refusal) => self.refuse(waiting.accepted.item.id, refusal, now.mono),
             }
@@ -73,10 +86,9 @@ impl Shard {
         }
     }
 
-    /// A recall takes out what is held back.
-    pub(super) fn recall(&mut self, id: ItemId, now: Mono) {
-        let Some(asked) = self.askers.find(id) else { return };
-        if self.hold.take(asked.app, &asked.room, id).is_some() {
+    /// A recall takes out what its room holds back, also when nobody knows any more who waits.
+    pub(super) fn recall(&mut self, app: AppId, room: &RoomId, id: ItemId, now: Mono) {
+        if self.hold.take(app, room, id).is_some() {
             self.refuse(id, never(Reason::Recalled), now);
         }
     }
@@ -85,6 +97,16 @@ impl Shard {
         let Waiting { viewer, accepted: Accepted { app, room, item }, .. } = waiting;
         let room = self.rooms.get(&(*app, room.clone())).ok_or(never(Reason::NoRoom))?;
         room.hear_again(viewer, item.role, now.wall)
+    }
+
+    /// Whether no word of it is refused: lists may have changed while it waited.
+    fn read_again(&mut self, Accepted { app, room, item }: &Accepted) -> Result<(), Refusal> {
+        let own = self.rooms.get(&(*app, room.clone())).and_then(Room::words);
+        let lists = self.words.get(app).into_iter().chain(own);
+        let lists: Vec<&Words> = lists.map(|it| &**it).collect();
+        let hits = self.scanner.scan(item.body.text().unwrap_or_default(), &lists);
+        let is_refused = hits.iter().any(|it| it.action == Action::Refuse);
+        if is_refused { Err(never(Reason::Words)) } else { Ok(()) }
     }
 
     fn hold_ms(&self, app: AppId, room: &RoomId) -> u32 {

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use proto::control::{RoomFact, RoomSettings};
+use proto::envelope::RoomEvent;
 use proto::id::{Cid, Gen, Seq, SessionId, SlotNo};
 use proto::item::{Placed, Role, Style};
 use proto::verdict::Fate;
@@ -10,6 +11,8 @@ use super::*;
 
 #[path = "tests/again.rs"]
 mod again;
+#[path = "tests/held.rs"]
+mod held;
 #[path = "tests/rooms.rs"]
 mod rooms;
 
@@ -135,7 +138,7 @@ fn the_sender_hears_of_shed_and_merged_items_once_and_not_of_shown_ones() {
     let merged = say_and_publish(&mut shard, "v", 2, "x", 0);
     let shown = say_and_publish(&mut shard, "v", 3, "x", 0);
     let late = say_and_publish(&mut shard, "v", 4, "x", 0);
-    let fates = Input::Event(RoomEvent::Fates {
+    let fates = event(RoomEvent::Fates {
         fates: vec![
             (shed, Fate::Shed { reason: Reason::OverBudget }),
             (merged, Fate::Merged { into: shed }),
@@ -155,7 +158,7 @@ fn the_sender_hears_of_shed_and_merged_items_once_and_not_of_shown_ones() {
     shard.tick(at(60_000));
     assert_eq!(shard.asked(), 0);
     let fates = vec![(late, Fate::Shed { reason: Reason::Late })];
-    assert_eq!(feed(&mut shard, Input::Event(RoomEvent::Fates { fates }), 60_001), vec![]);
+    assert_eq!(feed(&mut shard, event(RoomEvent::Fates { fates }), 60_001), vec![]);
 }
 
 #[test]
@@ -171,7 +174,7 @@ fn a_fate_that_is_quicker_than_the_bus_comes_after_the_verdict() {
 
     assert_eq!(feed(&mut shard, flush(shown), 0), vec![ack(1, Verdict::Admit(shown))]);
     assert_eq!(
-        feed(&mut shard, Input::Event(RoomEvent::Fates { fates }), 0),
+        feed(&mut shard, event(RoomEvent::Fates { fates }), 0),
         vec![ack(2, Verdict::Admit(shed)), answer(2, Outcome::Shed(Reason::RoomClosed))]
     );
     assert_eq!(feed(&mut shard, Input::Published(shown), 0), vec![]);
@@ -270,7 +273,7 @@ fn a_refused_comment_that_comes_again_takes_no_other_comments_fate_with_it() {
     feed(&mut shard, from(9, "long"), 0);
 
     let fates = vec![(shown, Fate::Shed { reason: Reason::OverBudget })];
-    let told = feed(&mut shard, Input::Event(RoomEvent::Fates { fates }), 10);
+    let told = feed(&mut shard, event(RoomEvent::Fates { fates }), 10);
 
     assert_eq!(told, vec![answer(1, Outcome::Shed(Reason::OverBudget))]);
 }
@@ -283,7 +286,7 @@ fn the_fate_of_what_was_admitted_goes_to_the_session_that_sent_it_last() {
     feed(&mut shard, Input::Uplink { node: NodeId(8), entry: again }, 10);
 
     let fates = vec![(shown, Fate::Shed { reason: Reason::OverBudget })];
-    let told = feed(&mut shard, Input::Event(RoomEvent::Fates { fates }), 20);
+    let told = feed(&mut shard, event(RoomEvent::Fates { fates }), 20);
 
     let outcome = Outcome::Shed(Reason::OverBudget);
     let reply = Reply::Ack { session: SessionId(9), cid: Cid(1), outcome };
@@ -341,7 +344,11 @@ fn flush(id: ItemId) -> Input {
         body: Body::Entry,
     };
     let items = vec![Placed { seq: Seq(1), item }];
-    Input::Event(RoomEvent::Flush { gen_no: Gen(1), slot: SlotNo(1), part: 0, at: START, items })
+    event(RoomEvent::Flush { gen_no: Gen(1), slot: SlotNo(1), part: 0, at: START, items })
+}
+
+fn event(event: RoomEvent) -> Input {
+    Input::Event(RoomEntry { app: AppId(1), room: room(), event })
 }
 
 fn feed(shard: &mut Shard, input: Input, ms: u64) -> Vec<Output> {

@@ -12,7 +12,7 @@ use chatserver_core::sender::SenderSecret;
 use chatserver_core::shard::{Input, Limits, Output, Shard};
 use chatserver_core::words::Words;
 use proto::control::{Action, Fact, RoomFact, RoomSettings};
-use proto::envelope::{Act, Reply, RoomEvent, UplinkEntry};
+use proto::envelope::{Act, Reply, RoomEntry, RoomEvent, UplinkEntry};
 use proto::frame::Outcome;
 use proto::id::{AppId, Cid, ItemId, NodeId, RoomId, SessionId, ViewerId};
 use proto::item::{Role, Style};
@@ -183,7 +183,9 @@ impl Scene {
     fn shed(&mut self) {
         let shed = |id| (id, Fate::Shed { reason: Reason::OverBudget });
         let fates = self.published.drain(..).map(shed).collect();
-        self.shard.handle(Input::Event(RoomEvent::Fates { fates }), self.now);
+        let event = RoomEvent::Fates { fates };
+        let entry = RoomEntry { app: APP, room: self.room.clone(), event };
+        self.shard.handle(Input::Event(entry), self.now);
         while self.shard.poll().is_some() {}
     }
 
