@@ -205,8 +205,11 @@ impl Driver {
             Ok(GroupEvent::Lost { partition }) => self.lose(partition),
             Ok(GroupEvent::Records { partition, term, records }) => {
                 let now = self.now();
-                if let Some(owned) = self.owned(partition, term).filter(|_| !is_draining) {
-                    owned.0.accept(records, now, owned.1);
+                let owned = self.owned(partition, term).filter(|_| !is_draining);
+                let new = owned.map(|(owned, counts)| owned.accept(records, now, counts));
+                // One that was closed long ago opens for what is taken back in it.
+                for room in new.into_iter().flatten() {
+                    self.apply(&room);
                 }
             }
             Err(ReadError::Gone { oldest }) => {

@@ -3,6 +3,7 @@
 mod driven;
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 use broadcaster_core::room::Told;
@@ -88,8 +89,14 @@ impl Owned {
         self.rooms.keys()
     }
 
-    /// Takes records of `accepted`.
-    pub(crate) fn accept(&mut self, records: Vec<Record>, now: Now, counts: &Counts) {
+    /// Takes records of `accepted`; gives the rooms of which nothing was known.
+    pub(crate) fn accept(
+        &mut self,
+        records: Vec<Record>,
+        now: Now,
+        counts: &Counts,
+    ) -> Vec<RoomId> {
+        let mut new = Vec::new();
         for record in records {
             let Ok(batch) = AcceptedBatch::decode(&record.value) else {
                 counts.skipped("accepted");
@@ -99,8 +106,13 @@ impl Owned {
             let ids = batch.entries.iter().map(|it| it.item.id);
             self.ledger.take(record.offset, ids);
             for accepted in batch.entries {
-                let unknown = || Driven::unknown(accepted.app, now.mono);
-                let driven = self.rooms.entry(accepted.room).or_insert_with(unknown);
+                let driven = match self.rooms.entry(accepted.room) {
+                    Entry::Occupied(there) => there.into_mut(),
+                    Entry::Vacant(place) => {
+                        new.push(place.key().clone());
+                        place.insert(Driven::unknown(accepted.app, now.mono))
+                    }
+                };
                 if let Some((id, lane)) = driven.accept(accepted.item, now) {
                     counts.item(lane, Became::Deferred);
                     self.ledger.done(id);
@@ -108,6 +120,7 @@ impl Owned {
                 self.next_tick = self.next_tick.min(driven.deadline(now.mono + LOOK));
             }
         }
+        new
     }
 
     /// `sealed` has been read: rooms may open.
