@@ -8,6 +8,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -18,9 +19,11 @@ use tokio::sync::Semaphore;
 use super::{Created, File, Replaced, SegmentStore, Stamp, StoreError};
 
 /// Calls that a directory has running at a time. A mount that hangs takes so many of the threads
-/// that the whole process blocks on, and no more: further calls wait for a place, each until its
-/// caller's deadline.
+/// that the whole process blocks on, and no more.
 const CALLS_MAX: usize = 16;
+/// Longest time for a further call to wait for a place; many come and go within it on a disk that
+/// works.
+const PLACE_MAX: Duration = Duration::from_millis(250);
 /// Folder of unfinished files, below the root.
 const UNFINISHED: &str = ".unfinished";
 
@@ -48,9 +51,16 @@ impl Directory {
     /// When it cannot be created.
     pub fn open(root: &Path, free_bytes_min: u64) -> io::Result<Self> {
         fs::create_dir_all(root.join(UNFINISHED))?;
+        Ok(Self::later(root, free_bytes_min))
+    }
+
+    /// The same for a directory that need not be there yet: it is created with the first write that
+    /// can.
+    #[must_use]
+    pub fn later(root: &Path, free_bytes_min: u64) -> Self {
         let root = root.to_path_buf();
         let place = Place { root, free_bytes_min, unfinished: AtomicU64::new(0) };
-        Ok(Self { place: Arc::new(place), calls: Arc::new(Semaphore::new(CALLS_MAX)) })
+        Self { place: Arc::new(place), calls: Arc::new(Semaphore::new(CALLS_MAX)) }
     }
 
     /// Whether there is room for more. Blocks for a system call.
@@ -68,7 +78,9 @@ impl Directory {
     ) -> impl Future<Output = Result<R, StoreError>> + Send + 'static {
         let (place, calls) = (Arc::clone(&self.place), Arc::clone(&self.calls));
         async move {
-            let call = calls.acquire_owned().await.map_err(|it| StoreError::Away(it.to_string()))?;
+            let Ok(Ok(call)) = tokio::time::timeout(PLACE_MAX, calls.acquire_owned()).await else {
+                return Err(StoreError::Away(format!("{CALLS_MAX} calls are running already")));
+            };
             let work = move || {
                 let done = work(&place);
                 drop(call);
@@ -116,11 +128,18 @@ impl Place {
         self.root.join(file.to_string())
     }
 
+    /// Makes the folder where it was not there when this was opened.
+    fn prepare(&self) -> Result<(), StoreError> {
+        let folder = self.root.join(UNFINISHED);
+        if folder.exists() { Ok(()) } else { fs::create_dir_all(folder).map_err(away) }
+    }
+
     fn create(&self, file: &File, bytes: &[u8]) -> Result<Created, StoreError> {
         let path = self.path(file);
         if path.exists() {
             return Ok(Created::Existed);
         }
+        self.prepare()?;
         self.check_space()?;
         let unfinished = self.write_unfinished(bytes)?;
         let linked = link(&unfinished, &path);
@@ -135,6 +154,7 @@ impl Place {
     fn replace(&self, file: &File, bytes: &[u8], stamp: Stamp) -> Result<Replaced, StoreError> {
         let path = self.path(file);
         let stamp_path = stamp_path(&path);
+        self.prepare()?;
         // Reading the old stamp and writing the new one must be one step, also between processes.
         let lock = fs::File::create(self.root.join(UNFINISHED).join("lock")).map_err(away)?;
         lock.lock().map_err(away)?;
@@ -251,8 +271,6 @@ fn away(error: io::Error) -> StoreError {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use proto::id::RoomId;
 
     use super::*;
@@ -294,6 +312,24 @@ mod tests {
         assert_eq!(store.get(file).await, Ok(None));
     }
 
+    #[tokio::test]
+    async fn a_directory_that_comes_later_takes_files_then() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mount, root) = (folder.path().join("mount"), folder.path().join("mount/segments"));
+        fs::write(&mount, "in the way").unwrap();
+        let store = Directory::later(&root, 0);
+        let file = File::Gen(RoomId::parse("r").unwrap(), Gen(1));
+        let bytes = Bytes::from_static(b"x");
+
+        let away = store.replace(file.clone(), bytes.clone(), Stamp::default()).await;
+        fs::remove_file(&mount).unwrap();
+        let done = store.replace(file.clone(), bytes.clone(), Stamp::default()).await;
+
+        assert!(matches!(away, Err(StoreError::Away(_))), "{away:?}");
+        assert_eq!(done, Ok(Replaced::Done));
+        assert_eq!(store.get(file).await, Ok(Some(bytes)));
+    }
+
     /// A pipe that nobody writes to is what a mount that hangs looks like.
     #[test]
     fn a_directory_that_hangs_leaves_threads_to_others() {
@@ -316,6 +352,8 @@ mod tests {
                 let mut get = hung.get(file.clone());
                 assert!(futures_util::poll!(&mut get).is_pending());
             }
+            let away = hung.get(file.clone()).await;
+            assert!(matches!(away, Err(StoreError::Away(_))), "{away:?}");
             let well = Directory::open(well.path(), 0).unwrap();
             tokio::time::timeout(Duration::from_secs(30), well.get(file.clone())).await
         });

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use auth_core::app::App;
@@ -15,8 +16,11 @@ use kit::seed::derive;
 
 use super::Shared;
 use crate::apart::{Auth, AuthSwitch};
-use crate::config::Config;
+use crate::config::{Config, SEGMENTS};
 use crate::tls::Trust;
+
+/// Longest time for a mirror to be opened; then it is written to once it can be.
+const MIRROR_OPEN_MAX: Duration = Duration::from_secs(2);
 
 pub(super) async fn auth(
     config: &Config,
@@ -101,12 +105,11 @@ pub(super) async fn broadcaster(
     parts: &Shared,
     seed: u64,
 ) -> anyhow::Result<broadcaster::Service> {
-    let own = config.data.join("segments");
-    let mirrors = config.broadcaster.mirrors.iter().map(|it| &it.directory);
-    let stores = std::iter::once(&own)
-        .chain(mirrors)
-        .map(|it| open(it, config.broadcaster.free_bytes_min))
-        .collect::<anyhow::Result<Vec<_>>>()?;
+    let free_bytes_min = config.broadcaster.free_bytes_min;
+    let mut stores = vec![open(&config.data.join(SEGMENTS), free_bytes_min)?];
+    for mirror in &config.broadcaster.mirrors {
+        stores.push(open_mirror(&mirror.directory, free_bytes_min).await);
+    }
     let parts = broadcaster::Parts {
         clock: parts.clock.clone(),
         meter: parts.meter.clone(),
@@ -119,6 +122,20 @@ pub(super) async fn broadcaster(
     broadcaster::Service::bind(config.broadcaster.clone(), parts).await
 }
 
+/// A further folder for segments, which holds nothing up: it may be full, hang, or not be there yet.
+async fn open_mirror(folder: &Path, free_bytes_min: u64) -> Arc<dyn SegmentStore> {
+    let mirror = folder.to_path_buf();
+    let opening = tokio::task::spawn_blocking(move || open(&mirror, free_bytes_min));
+    let error = match tokio::time::timeout(MIRROR_OPEN_MAX, opening).await {
+        Ok(Ok(Ok(store))) => return store,
+        Ok(Ok(Err(error))) => format!("{error:#}"),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("{} does not answer", folder.display()),
+    };
+    tracing::warn!(error, "a mirror takes no segments for now");
+    Arc::new(Directory::later(folder, free_bytes_min))
+}
+
 /// A folder for segments, with room for more.
 fn open(folder: &Path, free_bytes_min: u64) -> anyhow::Result<Arc<dyn SegmentStore>> {
     let store = Directory::open(folder, free_bytes_min)
@@ -127,4 +144,21 @@ fn open(folder: &Path, free_bytes_min: u64) -> anyhow::Result<Arc<dyn SegmentSto
         bail!("{} takes no segments: {error}; {}", folder.display(), error.hint());
     }
     Ok(Arc::new(store))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_mirror_that_is_full_or_not_there_holds_nothing_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "no folder").unwrap();
+
+        for (at, free_bytes_min) in [(folder.path(), u64::MAX), (&*file, 0)] {
+            assert!(open(at, free_bytes_min).is_err(), "{}", at.display());
+            open_mirror(at, free_bytes_min).await;
+        }
+    }
 }
