@@ -314,6 +314,7 @@ fn head(gen_no: Gen, newest: u64) -> Head {
         next: None,
         end: None,
         past: Vec::new(),
+        hls: None,
     }
 }
 

@@ -123,5 +123,6 @@ pub(crate) fn head_of(gen_no: Gen, newest: u64, epoch_ms: Wall) -> Head {
         next: None,
         end: None,
         past: Vec::new(),
+        hls: None,
     }
 }
