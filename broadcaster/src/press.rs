@@ -5,6 +5,7 @@
 //! it is shown from memory.
 
 mod erasing;
+mod files;
 mod wellness;
 mod writer;
 
@@ -15,7 +16,7 @@ use std::time::Duration;
 use broadcaster_core::room::Sealed;
 use broadcaster_core::video::fragment;
 use broadcaster_core::video::reel::Reel;
-use broadcaster_core::{Packed, Shelf, head};
+use broadcaster_core::{Shelf, head};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, FutureExt};
@@ -23,9 +24,9 @@ use futures_util::stream::FuturesUnordered;
 use kit::clock::Clock;
 use kit::health::Part;
 use kit::task::Tasks;
-use proto::head::{Base, GenInfo, Head, Tier};
+use proto::head::{Base, GenInfo, Head};
 use proto::id::{Gen, ItemId, RoomId, SlotNo, Term};
-use proto::segment::{Header, Segment};
+use proto::segment::Header;
 use tokio::sync::mpsc;
 
 use crate::bases::{Bases, Storing};
@@ -34,6 +35,7 @@ use crate::counts::Counts;
 use crate::display::{Display, Shown};
 use crate::live::Live;
 use crate::press::erasing::Erased;
+use crate::press::files::{files_of, print};
 use crate::press::wellness::Wellness;
 use crate::press::writer::{Work, Writers};
 use crate::purge::Purges;
@@ -344,33 +346,6 @@ impl Press {
         }
         .boxed()
     }
-}
-
-/// The files of a segment; the form that is looked at when one is rewritten stands last.
-fn print(segment: &Segment, writes_hls: bool) -> Vec<(File, Bytes)> {
-    let Packed { bin, json } = Packed::of(segment);
-    let Header { room, gen_no, slot, tier, interval_ms, .. } = &segment.header;
-    let file =
-        |ext| File::Segment { room: room.clone(), gen_no: *gen_no, tier: *tier, slot: *slot, ext };
-    let mut files = Vec::new();
-    if writes_hls && *tier == Tier::Full {
-        files.push((file(Ext::M4s), fragment::fragment(*slot, *interval_ms, &json)));
-    }
-    files.push((file(Ext::Json), json));
-    files.push((file(Ext::Bin), bin));
-    files
-}
-
-fn files_of(room: &RoomId, slots: &[(Gen, SlotNo)]) -> Vec<File> {
-    let mut files = Vec::new();
-    for &(gen_no, slot) in slots {
-        for tier in [Tier::Full, Tier::Lite] {
-            for ext in Ext::ALL {
-                files.push(File::Segment { room: room.clone(), gen_no, tier, slot, ext });
-            }
-        }
-    }
-    files
 }
 
 const fn gen_info(header: &Header) -> GenInfo {

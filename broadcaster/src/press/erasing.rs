@@ -11,7 +11,8 @@ use proto::id::{Gen, ItemId, RoomId, SlotNo};
 use proto::segment::Segment;
 use tokio::sync::watch;
 
-use super::{Press, files_of, print};
+use super::Press;
+use crate::press::files::{files_of, print};
 use crate::press::writer::Erasure;
 use crate::store::{Ext, File, Stamp};
 

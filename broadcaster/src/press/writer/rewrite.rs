@@ -14,7 +14,7 @@ use proto::time::Mono;
 use tokio::sync::{mpsc, watch};
 
 use super::calls::Calls;
-use crate::press::print;
+use crate::press::files::print;
 use crate::purge::Purges;
 use crate::store::{Ext, File, Stamp, StoreError};
 
