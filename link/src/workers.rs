@@ -91,7 +91,9 @@ impl Config {
         }
         let mut taken = BTreeSet::new();
         for no in 0..self.workers {
-            for ListenerConfig { listen, transport, .. } in self.of_worker(no, Wall::default())?.listeners {
+            for ListenerConfig { listen, transport, .. } in
+                self.of_worker(no, Wall::default())?.listeners
+            {
                 let is_free = listen.port() == 0 || taken.insert(socket(listen, transport));
                 ensure!(is_free, "worker {no} would listen on {listen}, where another one does");
             }
@@ -158,7 +160,8 @@ mod tests {
     fn workers_have_ports_folders_and_numbers_of_their_own() {
         let config = config(3);
 
-        let workers: Vec<Config> = (0..3).map(|it| config.of_worker(it, Wall(1)).unwrap()).collect();
+        let workers: Vec<Config> =
+            (0..3).map(|it| config.of_worker(it, Wall(1)).unwrap()).collect();
 
         let ports = |it: &Config| it.listeners.iter().map(|it| it.listen.port()).collect();
         let ports: Vec<Vec<u16>> = workers.iter().map(ports).collect();
