@@ -99,9 +99,7 @@ impl Body {
             | Self::System { text }
             | Self::Effect { text, .. }
             | Self::Custom { text, .. } => Some(text),
-            Self::Like { .. } | Self::Entry | Self::Tombstone { .. } | Self::Erasure { .. } => {
-                None
-            }
+            Self::Like { .. } | Self::Entry | Self::Tombstone { .. } | Self::Erasure { .. } => None,
         }
     }
 

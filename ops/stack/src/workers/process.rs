@@ -95,7 +95,8 @@ impl Orders {
         anyhow::ensure!(bytes <= ORDERS_BYTES_MAX, "the orders are too long");
         let mut text = vec![0; bytes];
         stream.read_exact(&mut text).await?;
-        let Self { mut config, secret, worker: (no, workers, node_start) } = serde_json::from_slice(&text)?;
+        let Self { mut config, secret, worker: (no, workers, node_start) } =
+            serde_json::from_slice(&text)?;
         config.link.secret = Secret::new(secret);
         config.link.worker = Some(Worker { no, workers, node_start });
         Ok(config)
