@@ -13,6 +13,7 @@ use crate::command::business::room::Room;
 use crate::command::business::words::Words;
 use crate::command::export::Export;
 use crate::command::keys::Keys;
+use crate::command::plan::Plan;
 use crate::command::simulate::Gslb;
 use crate::command::token::Token;
 
@@ -58,6 +59,8 @@ pub(crate) enum Command {
     Backup(Backup),
     /// Write what was shown in a room: JSON, XML, subtitles
     Export(Export),
+    /// What an event would take: requests, traffic, nodes, money
+    Plan(Plan),
     /// Show, rotate and revoke keys, set policies, make certificates
     Keys(Keys),
     /// Mint a token, or explain why one is refused

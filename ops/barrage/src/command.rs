@@ -7,6 +7,7 @@ pub(crate) mod export;
 pub(crate) mod keys;
 pub(crate) mod place;
 mod plain;
+pub(crate) mod plan;
 pub(crate) mod replay;
 pub(crate) mod role;
 pub(crate) mod say;

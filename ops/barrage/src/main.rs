@@ -49,6 +49,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Words(args) => Box::pin(command::business::words::run(args)).await,
         Command::Backup(args) => command::business::backup::run(&args),
         Command::Export(args) => command::export::run(&args),
+        Command::Plan(args) => command::plan::run(&args),
         Command::Keys(args) => Box::pin(command::keys::run(args)).await,
         Command::Token(args) => Box::pin(command::token::run(args)).await,
         Command::Bench(args) => Box::pin(command::bench::run(args)).await,

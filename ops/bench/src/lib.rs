@@ -17,12 +17,14 @@ mod link;
 mod peer;
 mod place;
 mod segment;
+mod sizes;
 mod storm;
 mod timing;
 mod token;
 mod wire;
 
 pub use line::Line;
+pub use sizes::{Sizes, sizes};
 
 /// The names that [`run`] takes.
 pub const NAMES: &[&str] = &[

@@ -20,7 +20,7 @@ use stack::replay::Script;
 use crate::line::Line;
 use crate::timing::per_second;
 
-const NOW: u64 = 1_800_000_000_000;
+pub(crate) const NOW: u64 = 1_800_000_000_000;
 const ITEMS: usize = 100;
 /// So many of them make a text: 16 bytes in the mean.
 const SYLLABLES_PER_TEXT: RangeInclusive<usize> = 1..=7;
@@ -92,7 +92,7 @@ fn pack_rate() -> anyhow::Result<Line> {
     Ok(Line::alone("segment.pack.100", rate * ITEMS as f64, "items/s/core"))
 }
 
-fn place(items: impl Iterator<Item = Item>) -> Vec<Placed> {
+pub(crate) fn place(items: impl Iterator<Item = Item>) -> Vec<Placed> {
     let items = items.enumerate();
     items.map(|(number, item)| Placed { seq: Seq(1000 + number as u64), item }).collect()
 }
@@ -140,7 +140,7 @@ impl Iterator for Comments {
     }
 }
 
-fn header() -> anyhow::Result<Header> {
+pub(crate) fn header() -> anyhow::Result<Header> {
     Ok(Header {
         room: RoomId::parse("concert")?,
         gen_no: Gen(1),
