@@ -74,10 +74,8 @@ pub(crate) fn run(args: &Plan) -> anyhow::Result<ExitCode> {
     let ways = event.ways();
     if args.json {
         let ways: Vec<_> = ways.iter().map(|it| told(it, prices.as_ref())).collect();
-        let sizes = format!("{:?}", event.sizes);
-        cli::line(
-            &json!({ "ways": ways, "sizes": sizes, "coefficients": cost::NAMED }).to_string(),
-        );
+        let plan = json!({ "ways": ways, "bytes": event.sizes, "coefficients": cost::NAMED });
+        cli::line(&plan.to_string());
     } else {
         for line in table(&event, &ways, prices.as_ref()) {
             cli::line(&line);
