@@ -45,7 +45,7 @@ pub(crate) enum Run {
     Model,
     /// The whole system with a crowd: 2,000 viewers
     Crowd,
-    /// Viewers who come and go: 21 minutes
+    /// Viewers who come and go: 16 minutes
     Churn,
     /// Every connection is cut at once: 1,000 viewers, 10 times
     Storm,
