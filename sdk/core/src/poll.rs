@@ -2,10 +2,11 @@
 //!
 //! Slot n is asked for at its end by the server's clock, plus 200–300 ms, plus a phase that is
 //! fixed for this client, so that viewers do not all ask in the same millisecond. One retry on the
-//! next base, then the next slot; after three slots given up the machine waits 1–30 s and reads the
-//! head again. A file that is not there is the head's to explain: not sealed yet, gone, or another
-//! gen; a gen is read to its end before the next one. The server's numbers are taken over from every
-//! answer.
+//! next base, and one more if the head can be read meanwhile; then the next slot; after three slots
+//! given up the machine waits 1–30 s and reads the head again. While no head can be read the servers
+//! are away: nothing is given up, and what is still there afterwards is caught up with in order. A
+//! file that is not there is the head's to explain, too: not sealed yet, gone, or another gen; a gen
+//! is read to its end before the next one. The server's numbers are taken over from every answer.
 //!
 //! The machine asks for one thing at a time and waits for its answer.
 

@@ -36,6 +36,9 @@ impl Poll {
                 self.not_before = now + NOT_YET_WAIT;
             }
             (Miss::NotYet, 2) | (Miss::Gone, ..3) => self.stage = Stage::Head,
+            // Whether it is this file or the server that fails, the head knows. While that does
+            // not answer either, nothing is given up.
+            (Miss::Failed, 2) if !self.is_over => self.stage = Stage::Head,
             (Miss::Failed | Miss::NotYet | Miss::Gone, _) => self.give_up(now, draw),
         }
     }

@@ -43,18 +43,47 @@ fn the_device_s_clock_does_not_matter() {
 }
 
 #[test]
-fn a_failure_is_retried_once_on_the_next_base_then_given_up() {
+fn a_failure_is_retried_on_the_next_bases_then_given_up() {
     let mut poll = started(100, Mono(101_450));
     asked(&mut poll);
 
     poll.handle(missed(Miss::Failed), Mono(101_460));
     let retry = poll.poll();
     poll.handle(missed(Miss::Failed), Mono(101_470));
+    let head_asked = poll.poll();
+    poll.handle(Input::Head(Box::new(head(GEN, 100))), Mono(101_480));
+    let last = poll.poll();
+    poll.handle(missed(Miss::Failed), Mono(101_490));
 
     let (gen_no, tier) = (GEN, Tier::Full);
-    assert_eq!(retry, Some(Output::Segment { gen_no, slot: SlotNo(100), tier, attempt: 1 }));
+    let segment = |attempt| Output::Segment { gen_no, slot: SlotNo(100), tier, attempt };
+    assert_eq!((retry, last), (Some(segment(1)), Some(segment(2))));
+    assert_eq!(head_asked, Some(Output::Head { attempt: 0 }));
     assert_eq!(poll.poll(), Some(Output::Lost { gen_no, slot: SlotNo(100) }));
     assert_eq!(poll.deadline(), Some(Mono(102_450)), "the next slot in its time");
+}
+
+#[test]
+fn nothing_is_given_up_while_the_servers_are_away() {
+    let mut poll = started(100, Mono(101_450));
+    asked(&mut poll);
+
+    poll.handle(missed(Miss::Failed), Mono(101_460));
+    asked(&mut poll);
+    poll.handle(missed(Miss::Failed), Mono(101_460));
+    assert_eq!(poll.poll(), Some(Output::Head { attempt: 0 }));
+    poll.handle(missed(Miss::Failed), Mono(101_460));
+    poll.tick(Mono(102_460));
+    assert_eq!(poll.poll(), Some(Output::Head { attempt: 1 }));
+    poll.handle(Input::Head(Box::new(head(GEN, 102))), Mono(103_460));
+
+    for slot in 100..=102 {
+        let (gen_no, tier, attempt) = (GEN, Tier::Full, if slot == 100 { 2 } else { 0 });
+        let expected = Output::Segment { gen_no, slot: SlotNo(slot), tier, attempt };
+        assert_eq!(poll.poll(), Some(expected));
+        poll.handle(arrived(slot), Mono(103_470));
+    }
+    assert_eq!(poll.deadline(), Some(Mono(104_450)), "it is on time again");
 }
 
 #[test]
@@ -62,8 +91,12 @@ fn three_slots_given_up_make_it_wait_and_read_the_head() {
     let mut poll = started(100, Mono(110_000));
 
     for _ in 0..3 {
-        asked(&mut poll);
-        poll.handle(missed(Miss::Failed), Mono(110_000));
+        for _ in 0..2 {
+            asked(&mut poll);
+            poll.handle(missed(Miss::Failed), Mono(110_000));
+        }
+        assert_eq!(asked(&mut poll), None);
+        poll.handle(Input::Head(Box::new(head(GEN, 109))), Mono(110_000));
         asked(&mut poll);
         poll.handle(missed(Miss::Failed), Mono(110_000));
     }
@@ -193,6 +226,46 @@ fn polling_stops_behind_the_last_slot_of_a_hot_time() {
 proptest! {
     #![proptest_config(cases(400))]
 
+    /// However often the servers are away for some seconds, every slot comes, in order.
+    #[test]
+    fn what_servers_have_is_caught_up_with(
+        times in prop::collection::vec((20_000_u64..40_000, 0_u64..10_000), 1..10),
+        draw in 0.0..1.0,
+    ) {
+        let mut poll = started(1_000, Mono(1_001_500));
+        let mut now = Mono(1_001_500);
+        let mut next = 1_000;
+
+        for (well_ms, away_ms) in times.into_iter().chain([(60_000, 0)]) {
+            let well = now.0 + well_ms;
+            let end = well + away_ms;
+            while now.0 < end {
+                while let Some(output) = poll.poll() {
+                    let newest = now.0 / 1_000 - 1;
+                    let input = match output {
+                        _ if now.0 >= well => Input::Missed { why: Miss::Failed, draw },
+                        Output::Head { .. } => Input::Head(Box::new(head(GEN, newest))),
+                        Output::Segment { slot, .. } if slot.0 > newest => missed(Miss::NotYet),
+                        Output::Segment { slot, .. } => {
+                            prop_assert_eq!(slot.0, next);
+                            next += 1;
+                            arrived(slot.0)
+                        }
+                        Output::Lost { slot, .. } | Output::Ended { slot, .. } => {
+                            prop_assert!(false, "slot {} is given up", slot.0);
+                            continue;
+                        }
+                    };
+                    poll.handle(input, now);
+                }
+                let Some(due) = poll.deadline() else { break };
+                now = Mono(now.0.max(due.0) + 1);
+                poll.tick(now);
+            }
+        }
+        prop_assert!(next + 2 > now.0 / 1_000, "it is at {next} at {now:?}");
+    }
+
     /// Whatever is answered, it asks one thing at a time and not without end.
     #[test]
     fn no_answers_make_it_ask_in_a_tight_loop(answers in prop::collection::vec(0_u8..8, 1..60)) {
@@ -311,6 +384,8 @@ fn head(gen_no: Gen, newest: u64) -> Head {
         bases: Vec::new(),
         recalled: Vec::new(),
         catalogue: 0,
+        app: None,
+        dict: None,
         next: None,
         end: None,
         past: Vec::new(),
