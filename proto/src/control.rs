@@ -2,6 +2,7 @@
 //!
 //! JSON, not FlatBuffers: a few a second, and people read them with a bus's own tools.
 
+mod catalogue;
 mod settings;
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,7 @@ use crate::network::Network;
 use crate::policy::{PolicyFact, SdkFact};
 use crate::time::Wall;
 
+pub use catalogue::{CataloguePart, Gathering, catalogue_path};
 pub use settings::{Action, Excess, LaneShares, Review, RoomSettings, Segments, Speakers};
 
 /// How many sessions that move one node takes in.
@@ -187,6 +189,21 @@ pub enum Fact {
         /// What stands there now.
         attribute: Attribute,
     },
+    /// A part of an app's gift catalogue.
+    Catalogue(CataloguePart),
+    /// The segments of a room are sealed: its viewers get the key of this gen, and the next one's.
+    Sealed {
+        /// App of the room.
+        app: AppId,
+        /// Where.
+        room: RoomId,
+        /// The running gen.
+        #[serde(rename = "gen")]
+        gen_no: Gen,
+        /// The gen was the last sealed one: the room is over, or open to all.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        ended: bool,
+    },
 }
 
 /// What may not be in a room.
@@ -300,6 +317,8 @@ impl Fact {
             Self::Attribute { app, room, attribute } => {
                 format!("attribute:{app}:{room}:{}", attribute.name)
             }
+            Self::Catalogue(it) => format!("catalogue:{}:{}", it.app, it.part),
+            Self::Sealed { app, room, .. } => format!("sealed:{app}:{room}"),
         }
     }
 

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::dictionary::DictionaryInfo;
 use crate::heat::Heat;
-use crate::id::{Gen, ItemId, RoomId, SlotNo};
+use crate::id::{AppId, Gen, ItemId, RoomId, SlotNo};
 use crate::time::Wall;
 
 /// Path of a room's head below a segment base.
@@ -12,7 +13,7 @@ pub fn head_path(room: &RoomId) -> String {
     format!("dm/1/{room}/head.json")
 }
 
-/// Path of a segment below a segment base; `ext` is `bin` or `json`.
+/// Path of a segment below a segment base; `ext` is `bin`, `json`, `m4s` or `zbin`.
 #[must_use]
 pub fn segment_path(room: &RoomId, gen_no: Gen, tier: Tier, slot: SlotNo, ext: &str) -> String {
     format!("dm/1/{room}/{gen_no}/{}/{slot}.{ext}", tier.name())
@@ -34,6 +35,41 @@ pub fn playlist_path(room: &RoomId) -> String {
 #[must_use]
 pub fn init_path(room: &RoomId) -> String {
     format!("dm/1/{room}/init.mp4")
+}
+
+/// Path of what a player reads before the minutes of a recording, below a segment base; without a
+/// version, that of the room's newest one.
+#[must_use]
+pub fn recording_path(room: &RoomId, version: Option<u64>) -> String {
+    match version {
+        Some(version) => format!("dm/1/{room}/vod/{version}/index.json"),
+        None => format!("dm/1/{room}/vod/index.json"),
+    }
+}
+
+/// Path of one minute of a recording, below a segment base; `ext` is `bin` or `json`.
+#[must_use]
+pub fn minute_path(room: &RoomId, version: u64, minute: u64, ext: &str) -> String {
+    format!("dm/1/{room}/vod/{version}/{minute}.{ext}")
+}
+
+/// A recording: what a player reads before its first minute.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Recording {
+    /// Layout of this file; 1.
+    pub v: u32,
+    /// The folder of the minutes; a recording that is published again has a higher one.
+    pub version: u64,
+    /// When media time 0 was. An item without a media time of its own stands so long after it as it
+    /// was shown.
+    pub start_ms: Wall,
+    /// Which minutes have a file: runs of them, each as its first one and how many. In the others
+    /// nothing was shown.
+    pub minutes: Vec<[u64; 2]>,
+    /// Items in them.
+    pub items: u64,
+    /// Items that were shown and are in no minute, because theirs was full.
+    pub left_out: u64,
 }
 
 /// How much of a room a segment carries.
@@ -80,8 +116,21 @@ pub struct GenInfo {
     pub epoch_ms: Wall,
     /// Length of a slot.
     pub interval_ms: u32,
-    /// Layout of the segments; 1.
+    /// Layout of the segments: [`PLAIN`] or [`SEALED`].
     pub layout: u32,
+}
+
+/// The layout of a gen whose segments anybody can read.
+pub const PLAIN: u32 = 1;
+/// The layout of a gen whose segments are sealed under the room's key of that gen.
+pub const SEALED: u32 = 2;
+
+impl GenInfo {
+    /// Whether its segments are sealed.
+    #[must_use]
+    pub const fn is_sealed(&self) -> bool {
+        self.layout == SEALED
+    }
 }
 
 /// Gens named in [`Head::past`]: a room opens one when its broadcaster starts without knowing what
@@ -143,9 +192,15 @@ pub struct Head {
     /// Ids recalled within `recall_ms`.
     #[serde(default)]
     pub recalled: Vec<ItemId>,
-    /// Version of the gift catalogue; 0: none.
+    /// Version of the gift catalogue; 0: none. It lies at [`crate::control::catalogue_path`].
     #[serde(default)]
     pub catalogue: u32,
+    /// Whose catalogue it is; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app: Option<AppId>,
+    /// The dictionary of the `.zbin` files; absent where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dict: Option<DictionaryInfo>,
     /// The gen that follows, if one is announced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<GenInfo>,

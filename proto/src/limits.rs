@@ -21,6 +21,12 @@ pub const DOWNLINK_FRAME_BYTES_MAX: usize = 512 * 1024;
 pub const RECORD_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of one segment before compression.
 pub const SEGMENT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bytes of a dictionary for segments: zstd's own default for one.
+pub const DICTIONARY_BYTES_MAX: usize = 112_640;
+/// Bytes of an app's gift catalogue: a thousand gifts.
+pub const CATALOGUE_BYTES_MAX: usize = 128 * 1024;
+/// Bytes of a part of one; JSON within JSON takes up to twice that, and must fit a fact.
+pub const CATALOGUE_PART_BYTES: usize = 7 * 1024;
 /// Bytes of one load report; with its 32 bytes of MAC it fits the smallest IPv6 datagram.
 pub const REPORT_BYTES_MAX: usize = 1200;
 /// Bytes of one control fact.

@@ -35,7 +35,7 @@ mod tests {
     use proto::item::{Lane, Repeat};
 
     use super::*;
-    use crate::Packed;
+    use crate::{Packed, Packing};
     use crate::pack::tests::{header, placed};
 
     #[test]
@@ -43,7 +43,7 @@ mod tests {
         let placed = |seq| placed(seq, Lane::HighGift);
         let repeats = vec![Repeat { gen_no: Gen(1), placed: placed(1) }];
         let segment = Segment { header: header(), items: vec![placed(2), placed(3)], repeats };
-        let packed = Packed::of(&segment);
+        let packed = Packed::of(&segment, &Packing::default());
 
         let without = rewrite(&packed.bin, &[ItemId(1002)]).unwrap().unwrap();
         let without_both = rewrite(&packed.bin, &[ItemId(1002), ItemId(1001)]).unwrap().unwrap();

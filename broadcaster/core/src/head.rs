@@ -26,6 +26,8 @@ pub fn build(header: &Header, oldest: SlotNo, recalled: Vec<ItemId>) -> Head {
         bases: header.bases.clone(),
         recalled,
         catalogue: 0,
+        app: None,
+        dict: None,
         next: header.next,
         end: header.end,
         past: Vec::new(),

@@ -1,35 +1,48 @@
 //! From a sealed slot to the bytes that are stored and served.
 
-use std::io::{self, Read, Write};
+mod compress;
+pub mod train;
 
 use bytes::Bytes;
-use flate2::Compression;
-use flate2::read::GzDecoder;
-use flate2::write::GzEncoder;
-use proto::decode::DecodeError;
+use proto::encoding::Encoding;
+pub use proto::encoding::expand;
 use proto::head::Tier;
 use proto::id::ItemId;
 use proto::item::{Item, Placed, Repeat};
-use proto::limits::SEGMENT_BYTES_MAX;
 use proto::segment::{Header, Segment};
 
-/// gzip's level: on segments, 6 saves 1 % at most and takes a third more time.
-const LEVEL: u32 = 4;
+pub use compress::{Lexicon, compress};
 
-/// The files of one segment, compressed.
+/// How a house packs its slots.
+#[derive(Clone, Debug, Default)]
+pub struct Packing {
+    /// How `.bin` and `.json` are compressed.
+    pub encoding: Encoding,
+    /// What `.zbin` is written with; without it there is none.
+    pub lexicon: Option<Lexicon>,
+}
+
+/// The files of one segment, compressed. What seals a segment does it to these bytes.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Packed {
-    /// `.bin`: FlatBuffers columns, gzip.
+    /// `.bin`: FlatBuffers columns.
     pub bin: Bytes,
-    /// `.json`: the same for integrators, gzip.
+    /// `.json`: the same for integrators.
     pub json: Bytes,
+    /// `.zbin`: as `.bin`, for those who have the dictionary.
+    pub zbin: Option<Bytes>,
 }
 
 impl Packed {
     /// Packs a segment.
     #[must_use]
-    pub fn of(segment: &Segment) -> Self {
-        Self { bin: compress(&segment.encode()), json: compress(segment.to_json().as_bytes()) }
+    pub fn of(segment: &Segment, packing: &Packing) -> Self {
+        let columns = segment.encode();
+        Self {
+            bin: compress(&columns, packing.encoding),
+            json: compress(segment.to_json().as_bytes(), packing.encoding),
+            zbin: packing.lexicon.as_ref().map(|it| it.compress(&columns)),
+        }
     }
 }
 
@@ -71,28 +84,6 @@ pub fn crc<'a>(items: impl IntoIterator<Item = &'a Item>) -> u32 {
         hasher.update(&id.to_le_bytes());
     }
     hasher.finalize()
-}
-
-/// gzip, the same bytes each time.
-#[must_use]
-pub fn compress(bytes: &[u8]) -> Bytes {
-    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::new(LEVEL));
-    let written = encoder.write_all(bytes).and_then(|()| encoder.finish());
-    written.expect("writing into a Vec does not fail").into()
-}
-
-/// Undoes [`compress`], up to [`SEGMENT_BYTES_MAX`].
-pub fn expand(bytes: &[u8]) -> Result<Vec<u8>, DecodeError> {
-    let mut expanded = Vec::new();
-    let limit = SEGMENT_BYTES_MAX as u64 + 1;
-    let read: io::Result<usize> = GzDecoder::new(bytes).take(limit).read_to_end(&mut expanded);
-    match read {
-        Ok(_) if expanded.len() > SEGMENT_BYTES_MAX => {
-            Err(DecodeError::TooLarge { bytes: expanded.len(), max: SEGMENT_BYTES_MAX })
-        }
-        Ok(_) => Ok(expanded),
-        Err(_) => Err(DecodeError::Malformed),
-    }
 }
 
 #[cfg(test)]

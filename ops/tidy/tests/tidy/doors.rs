@@ -41,7 +41,28 @@ const DOORS: &[Door] = &[
         &["link/src/accept/", "link/tests/", "sdk/rust/src/wire/", "sdk/rust/tests/"],
     ),
     door("quinn-proto", &["channel"], &["auth/channel/src/quic.rs", "auth/channel/src/quic/"]),
+    door(
+        "brotli",
+        &["broadcaster-core", "sdk"],
+        &["broadcaster/core/src/pack/", "sdk/rust/tests/"],
+    ),
+    door("brotli-decompressor", &["proto"], &["proto/src/encoding.rs"]),
+    door(
+        "zstd",
+        &["proto", "broadcaster-core", "sdk"],
+        &[
+            "proto/src/dictionary.rs",
+            "proto/src/encoding.rs",
+            "broadcaster/core/src/pack/",
+            "sdk/rust/tests/",
+        ],
+    ),
     door("mimalloc", &["barrage", "soak"], &["ops/barrage/src/main.rs", "ops/soak/src/main.rs"]),
+    door(
+        "rml_rtmp",
+        &["broadcaster", "soak"],
+        &["broadcaster/src/push/session.rs", "ops/soak/src/latency/sink.rs"],
+    ),
     door("sm-crypto", &["auth-core"], &["auth/core/src/oracle.rs"]),
     door("sm2", &["channel"], &["auth/channel/", "auth/core/src/oracle.rs"]),
     door(

@@ -1,0 +1,96 @@
+//! Compression of what is stored, and how much work each encoding is given.
+
+use std::fmt;
+use std::io::Write;
+use std::sync::Arc;
+
+use brotli::BrotliCompress;
+use brotli::enc::BrotliEncoderParams;
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use proto::dictionary::{Dictionary, DictionaryInfo};
+use proto::encoding::{BR_WINDOW_LOG, Encoding};
+use zstd::bulk::Compressor;
+use zstd::dict::EncoderDictionary;
+
+/// gzip's level: on segments, 6 saves 1 % at most and takes a third more time.
+const GZIP_LEVEL: u32 = 4;
+const BR_QUALITY: i32 = 5;
+const ZSTD_LEVEL: i32 = 3;
+const LEXICON_LEVEL: i32 = 3;
+
+/// Compresses, the same bytes each time.
+#[must_use]
+pub fn compress(bytes: &[u8], encoding: Encoding) -> Bytes {
+    match encoding {
+        Encoding::Gzip => gzip(bytes),
+        Encoding::Br => br(bytes),
+        Encoding::Zstd => zstd(Compressor::new(ZSTD_LEVEL), bytes),
+    }
+}
+
+fn gzip(bytes: &[u8]) -> Bytes {
+    let into = Vec::with_capacity(bytes.len() / 4);
+    let mut encoder = GzEncoder::new(into, Compression::new(GZIP_LEVEL));
+    let written = encoder.write_all(bytes).and_then(|()| encoder.finish());
+    written.expect("writing into a Vec does not fail").into()
+}
+
+fn br(mut bytes: &[u8]) -> Bytes {
+    let params = BrotliEncoderParams {
+        quality: BR_QUALITY,
+        lgwin: BR_WINDOW_LOG.into(),
+        size_hint: bytes.len(),
+        ..BrotliEncoderParams::default()
+    };
+    let mut into = Vec::with_capacity(bytes.len() / 4);
+    let written = BrotliCompress(&mut bytes, &mut into, &params);
+    written.expect("reading from memory and writing into a Vec does not fail");
+    into.into()
+}
+
+fn zstd(compressor: std::io::Result<Compressor<'_>>, bytes: &[u8]) -> Bytes {
+    let compressed = compressor.and_then(|mut it| it.compress(bytes));
+    compressed.expect("zstd fails only without memory").into()
+}
+
+/// A dictionary, ready to write with. Clones share it.
+#[derive(Clone)]
+pub struct Lexicon {
+    dictionary: Dictionary,
+    encoder: Arc<EncoderDictionary<'static>>,
+}
+
+impl Lexicon {
+    /// Makes it ready.
+    #[must_use]
+    pub fn new(dictionary: Dictionary) -> Self {
+        let encoder = Arc::new(EncoderDictionary::copy(dictionary.bytes(), LEXICON_LEVEL));
+        Self { dictionary, encoder }
+    }
+
+    /// The dictionary.
+    #[must_use]
+    pub const fn dictionary(&self) -> &Dictionary {
+        &self.dictionary
+    }
+
+    /// What a head says of it.
+    #[must_use]
+    pub fn info(&self) -> DictionaryInfo {
+        self.dictionary.info()
+    }
+
+    /// zstd with the dictionary, the same bytes each time; [`Dictionary::expand`] undoes it.
+    #[must_use]
+    pub fn compress(&self, bytes: &[u8]) -> Bytes {
+        zstd(Compressor::with_prepared_dictionary(&self.encoder), bytes)
+    }
+}
+
+impl fmt::Debug for Lexicon {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Lexicon").field(&self.dictionary).finish()
+    }
+}
