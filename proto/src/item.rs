@@ -5,6 +5,10 @@ use serde::{Deserialize, Serialize};
 use crate::id::{Gen, ItemId, KindName, SenderRef, Seq};
 use crate::time::Wall;
 
+/// A comment's text. Up to 23 bytes stand in place and longer ones are shared, so neither reading
+/// nor copying most comments takes memory.
+pub type Text = smol_str::SmolStr;
+
 /// Anything that can be shown in a room.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Item {
@@ -29,11 +33,14 @@ pub enum Body {
     /// Text a viewer sent.
     Comment {
         /// The text, as it was sent.
-        text: String,
+        text: Text,
         /// How it looks.
         style: Style,
         /// Position in the picture that the sender saw, if the sender said it.
         media_ms: Option<u64>,
+        /// How many said it: 1, or more where a room shows equal comments as one.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        count: u32,
     },
     /// A gift; name and picture are in the room's catalogue.
     Gift {
@@ -88,13 +95,22 @@ pub enum Body {
     },
 }
 
+const fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_one(count: &u32) -> bool {
+    *count == 1
+}
+
 impl Body {
     /// The text of this body, if its kind has one.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         match self {
-            Self::Comment { text, .. }
-            | Self::Gift { text, .. }
+            Self::Comment { text, .. } => Some(text),
+            Self::Gift { text, .. }
             | Self::Notice { text }
             | Self::System { text }
             | Self::Effect { text, .. }

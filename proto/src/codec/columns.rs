@@ -75,6 +75,7 @@ struct Writer {
     gift_nos: Vec<u8>,
     counts: Vec<u8>,
     recalled: Vec<u64>,
+    merged: Vec<u8>,
     at: Differences,
     media: Differences,
 }
@@ -109,11 +110,12 @@ impl Writer {
             self.text(text);
         }
         match &item.body {
-            Body::Comment { style, media_ms, .. } => {
+            Body::Comment { style, media_ms, count, .. } => {
                 self.styles.push(word::pack_style(*style));
                 // A position so large that 1 more does not fit is refused on the other side.
                 let code = media_ms.map_or(0, |ms| self.media.write(ms).saturating_add(1));
                 varint::push(&mut self.media_ms, code);
+                varint::push(&mut self.merged, u64::from(count.saturating_sub(1)));
             }
             Body::Gift { gift_no, count, .. } => {
                 varint::push(&mut self.gift_nos, u64::from(*gift_no));
@@ -148,6 +150,7 @@ impl Writer {
             gift_nos: column(b, &self.gift_nos),
             counts: column(b, &self.counts),
             recalled: column(b, &self.recalled),
+            merged: unusual(b, &self.merged, 0),
         };
         fb::Columns::create(b, &args)
     }
@@ -271,6 +274,7 @@ struct BodyReader<'a> {
     gift_nos: Varints<'a>,
     counts: Varints<'a>,
     recalled: Entries<'a, u64>,
+    merged: Option<Varints<'a>>,
 }
 
 impl<'a> BodyReader<'a> {
@@ -283,40 +287,42 @@ impl<'a> BodyReader<'a> {
             gift_nos: Varints::of(columns.gift_nos(), "gift_nos"),
             counts: Varints::of(columns.counts(), "counts"),
             recalled: Entries::of(columns.recalled(), "recalled"),
+            merged: columns.merged().map(|it| Varints::of(Some(it), "merged")),
         }
     }
 
     fn next(&mut self, kind: fb::ItemKind) -> Result<Body, DecodeError> {
         Ok(match kind {
             fb::ItemKind::Comment => Body::Comment {
-                text: self.text()?,
+                text: self.text()?.into(),
                 style: self.styles.next_or(0).and_then(word::unpack_style)?,
                 media_ms: self.media()?,
+                count: self.count()?,
             },
             fb::ItemKind::Gift => Body::Gift {
                 gift_no: self.gift_nos.next_u32()?,
                 count: self.counts.next_u32()?,
-                text: self.text()?,
+                text: self.text()?.to_owned(),
             },
             fb::ItemKind::Like => Body::Like { count: self.counts.next_u32()? },
             fb::ItemKind::Entry => Body::Entry,
-            fb::ItemKind::Notice => Body::Notice { text: self.text()? },
+            fb::ItemKind::Notice => Body::Notice { text: self.text()?.to_owned() },
             fb::ItemKind::Tombstone => Body::Tombstone { of: ItemId(self.recalled.next()?) },
-            fb::ItemKind::System => Body::System { text: self.text()? },
+            fb::ItemKind::System => Body::System { text: self.text()?.to_owned() },
             fb::ItemKind::Effect => {
-                Body::Effect { effect_no: self.gift_nos.next_u32()?, text: self.text()? }
+                Body::Effect { effect_no: self.gift_nos.next_u32()?, text: self.text()?.to_owned() }
             }
             fb::ItemKind::Custom => {
-                let name = KindName::parse(&self.text()?).or_else(|_| refused("texts"))?;
-                Body::Custom { name, text: self.text()? }
+                let name = KindName::parse(self.text()?).or_else(|_| refused("texts"))?;
+                Body::Custom { name, text: self.text()?.to_owned() }
             }
             fb::ItemKind::Erasure => Body::Erasure { of: ItemId(self.recalled.next()?) },
             _ => return refused("kind"),
         })
     }
 
-    fn text(&mut self) -> Result<String, DecodeError> {
-        let Some(length) = self.texts.iter().position(|it| *it == TEXT_END) else {
+    fn text(&mut self) -> Result<&'a str, DecodeError> {
+        let Some(length) = memchr::memchr(TEXT_END, self.texts) else {
             return refused("texts");
         };
         let (text, rest) = self.texts.split_at(length);
@@ -324,13 +330,19 @@ impl<'a> BodyReader<'a> {
         if length > limits::TEXT_BYTES_MAX {
             return refused("text");
         }
-        std::str::from_utf8(text).map(str::to_owned).or_else(|_| refused("texts"))
+        std::str::from_utf8(text).or_else(|_| refused("texts"))
     }
 
     fn media(&mut self) -> Result<Option<u64>, DecodeError> {
         let Some(column) = &mut self.media_ms else { return Ok(None) };
         let difference = column.next()?.checked_sub(1);
         word::media_ms(difference.map(|it| self.media.read(it)))
+    }
+
+    /// How many said it: one more than were merged.
+    fn count(&mut self) -> Result<u32, DecodeError> {
+        let Some(column) = &mut self.merged else { return Ok(1) };
+        column.next_u32()?.checked_add(1).map_or_else(|| refused("merged"), Ok)
     }
 
     /// Nothing may be left over.
@@ -342,6 +354,7 @@ impl<'a> BodyReader<'a> {
         self.media_ms.map_or(Ok(()), Varints::close)?;
         self.gift_nos.close()?;
         self.counts.close()?;
+        self.merged.map_or(Ok(()), Varints::close)?;
         self.recalled.close()
     }
 }

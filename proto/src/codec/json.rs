@@ -154,8 +154,9 @@ fn line(gen_no: Option<Gen>, placed: &Placed) -> Line<'_> {
         name: None,
     };
     line.kind = match &item.body {
-        Body::Comment { style, media_ms, .. } => {
+        Body::Comment { style, media_ms, count, .. } => {
             (line.style, line.media_ms) = (Some(*style), *media_ms);
+            line.count = (*count > 1).then_some(*count);
             "comment"
         }
         Body::Gift { gift_no, count, .. } => {

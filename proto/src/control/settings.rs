@@ -38,6 +38,13 @@ pub struct RoomSettings {
     pub guests: bool,
     /// When segments are written.
     pub segments: Segments,
+    /// Whether segments are encrypted, so that only who may enter the room can read them. Such a
+    /// room has no JSON and no video. A change opens a new gen.
+    pub sealed: bool,
+    /// Whether what the room shows is kept in the broadcaster's archive; it then writes segments as
+    /// with [`Segments::Always`]. Absent: as the broadcaster is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archive: Option<bool>,
     /// Sessions from which the room is hot.
     pub hot_sessions: u32,
     /// Sessions below which a hot room turns cold again.
@@ -57,8 +64,16 @@ pub struct RoomSettings {
     /// How long a small gift waits for others of its kind from the same sender, which are shown as
     /// one with their counts together; 0: every gift by itself.
     pub combo_ms: u32,
+    /// Comments of viewers with the same text that wait at the same time are shown as one with
+    /// their count. Those with a colour, a size or a place, and those of VIPs, moderators and the
+    /// host stand by themselves. Nothing waits for it: in a quiet room every comment is shown.
+    pub merge_equal: bool,
     /// Length of a slot.
     pub interval_ms: u32,
+    /// Longest slot: while very many fetch the room's slots, they are longer, twice or five times
+    /// `interval_ms`, but not longer than this; absent: as the broadcaster is configured. The same
+    /// as `interval_ms`: they never are.
+    pub interval_ms_max: Option<u32>,
 }
 
 impl Default for RoomSettings {
@@ -79,6 +94,8 @@ impl Default for RoomSettings {
             mute_all: false,
             guests: true,
             segments: Segments::Auto,
+            sealed: false,
+            archive: None,
             hot_sessions: 10_000,
             cold_sessions: 8_000,
             items_per_s: 50,
@@ -87,7 +104,9 @@ impl Default for RoomSettings {
             lanes: None,
             lite_comments_per_s: None,
             combo_ms: 0,
+            merge_equal: false,
             interval_ms: 1000,
+            interval_ms_max: None,
         }
     }
 }

@@ -1425,16 +1425,17 @@ pub struct ResumedUnionTableOffset {}
 #[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
 pub const ENUM_MIN_CHANGE: u8 = 0;
 #[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
-pub const ENUM_MAX_CHANGE: u8 = 5;
+pub const ENUM_MAX_CHANGE: u8 = 6;
 #[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
 #[allow(non_camel_case_types)]
-pub const ENUM_VALUES_CHANGE: [Change; 6] = [
+pub const ENUM_VALUES_CHANGE: [Change; 7] = [
   Change::NONE,
   Change::HeatChange,
   Change::BasesChange,
   Change::ClosedChange,
   Change::MutedChange,
   Change::AttributesChange,
+  Change::KeysChange,
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -1448,9 +1449,10 @@ impl Change {
   pub const ClosedChange: Self = Self(3);
   pub const MutedChange: Self = Self(4);
   pub const AttributesChange: Self = Self(5);
+  pub const KeysChange: Self = Self(6);
 
   pub const ENUM_MIN: u8 = 0;
-  pub const ENUM_MAX: u8 = 5;
+  pub const ENUM_MAX: u8 = 6;
   pub const ENUM_VALUES: &'static [Self] = &[
     Self::NONE,
     Self::HeatChange,
@@ -1458,6 +1460,7 @@ impl Change {
     Self::ClosedChange,
     Self::MutedChange,
     Self::AttributesChange,
+    Self::KeysChange,
   ];
   /// Returns the variant's name or "" if unknown.
   pub fn variant_name(self) -> Option<&'static str> {
@@ -1468,6 +1471,7 @@ impl Change {
       Self::ClosedChange => Some("ClosedChange"),
       Self::MutedChange => Some("MutedChange"),
       Self::AttributesChange => Some("AttributesChange"),
+      Self::KeysChange => Some("KeysChange"),
       _ => None,
     }
   }
@@ -3126,6 +3130,7 @@ impl<'a> Columns<'a> {
   pub const VT_GIFT_NOS: ::flatbuffers::VOffsetT = 24;
   pub const VT_COUNTS: ::flatbuffers::VOffsetT = 26;
   pub const VT_RECALLED: ::flatbuffers::VOffsetT = 28;
+  pub const VT_MERGED: ::flatbuffers::VOffsetT = 30;
 
   #[inline]
   pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
@@ -3137,6 +3142,7 @@ impl<'a> Columns<'a> {
     args: &'args ColumnsArgs<'args>
   ) -> ::flatbuffers::WIPOffset<Columns<'bldr>> {
     let mut builder = ColumnsBuilder::new(_fbb);
+    if let Some(x) = args.merged { builder.add_merged(x); }
     if let Some(x) = args.recalled { builder.add_recalled(x); }
     if let Some(x) = args.counts { builder.add_counts(x); }
     if let Some(x) = args.gift_nos { builder.add_gift_nos(x); }
@@ -3245,6 +3251,13 @@ impl<'a> Columns<'a> {
     // which contains a valid value in this slot
     unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, u64>>>(Columns::VT_RECALLED, None)}
   }
+  #[inline]
+  pub fn merged(&self) -> Option<::flatbuffers::Vector<'a, u8>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, u8>>>(Columns::VT_MERGED, None)}
+  }
 }
 
 impl ::flatbuffers::Verifiable for Columns<'_> {
@@ -3266,6 +3279,7 @@ impl ::flatbuffers::Verifiable for Columns<'_> {
      .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u8>>>("gift_nos", Self::VT_GIFT_NOS, false)?
      .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u8>>>("counts", Self::VT_COUNTS, false)?
      .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u64>>>("recalled", Self::VT_RECALLED, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u8>>>("merged", Self::VT_MERGED, false)?
      .finish();
     Ok(())
   }
@@ -3284,6 +3298,7 @@ pub struct ColumnsArgs<'a> {
     pub gift_nos: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u8>>>,
     pub counts: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u8>>>,
     pub recalled: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u64>>>,
+    pub merged: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u8>>>,
 }
 impl<'a> Default for ColumnsArgs<'a> {
   #[inline]
@@ -3302,6 +3317,7 @@ impl<'a> Default for ColumnsArgs<'a> {
       gift_nos: None,
       counts: None,
       recalled: None,
+      merged: None,
     }
   }
 }
@@ -3364,6 +3380,10 @@ impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> ColumnsBuilder<'a, 'b, A> {
     self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(Columns::VT_RECALLED, recalled);
   }
   #[inline]
+  pub fn add_merged(&mut self, merged: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , u8>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(Columns::VT_MERGED, merged);
+  }
+  #[inline]
   pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> ColumnsBuilder<'a, 'b, A> {
     let start = _fbb.start_table();
     ColumnsBuilder {
@@ -3394,6 +3414,7 @@ impl ::core::fmt::Debug for Columns<'_> {
       ds.field("gift_nos", &self.gift_nos());
       ds.field("counts", &self.counts());
       ds.field("recalled", &self.recalled());
+      ds.field("merged", &self.merged());
       ds.finish()
   }
 }
@@ -6791,6 +6812,20 @@ impl<'a> Control<'a> {
     }
   }
 
+  #[inline]
+  #[allow(non_snake_case)]
+  pub fn change_as_keys_change(&self) -> Option<KeysChange<'a>> {
+    if self.change_type() == Change::KeysChange {
+      let u = self.change();
+      // Safety:
+      // Created from a valid Table for this object
+      // Which contains a valid union in this slot
+      Some(unsafe { KeysChange::init_from_table(u) })
+    } else {
+      None
+    }
+  }
+
 }
 
 impl ::flatbuffers::Verifiable for Control<'_> {
@@ -6806,6 +6841,7 @@ impl ::flatbuffers::Verifiable for Control<'_> {
           Change::ClosedChange => v.verify_union_variant::<::flatbuffers::ForwardsUOffset<ClosedChange>>("Change::ClosedChange", pos),
           Change::MutedChange => v.verify_union_variant::<::flatbuffers::ForwardsUOffset<MutedChange>>("Change::MutedChange", pos),
           Change::AttributesChange => v.verify_union_variant::<::flatbuffers::ForwardsUOffset<AttributesChange>>("Change::AttributesChange", pos),
+          Change::KeysChange => v.verify_union_variant::<::flatbuffers::ForwardsUOffset<KeysChange>>("Change::KeysChange", pos),
           _ => Ok(()),
         }
      })?
@@ -6891,6 +6927,13 @@ impl ::core::fmt::Debug for Control<'_> {
         },
         Change::AttributesChange => {
           if let Some(x) = self.change_as_attributes_change() {
+            ds.field("change", &x)
+          } else {
+            ds.field("change", &"InvalidFlatbuffer: Union discriminant does not match value.")
+          }
+        },
+        Change::KeysChange => {
+          if let Some(x) = self.change_as_keys_change() {
             ds.field("change", &x)
           } else {
             ds.field("change", &"InvalidFlatbuffer: Union discriminant does not match value.")
@@ -7635,6 +7678,251 @@ impl ::core::fmt::Debug for Attribute<'_> {
       ds.field("kind", &self.kind());
       ds.field("count", &self.count());
       ds.field("text", &self.text());
+      ds.finish()
+  }
+}
+pub enum KeysChangeOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct KeysChange<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for KeysChange<'a> {
+  type Inner = KeysChange<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> KeysChange<'a> {
+  pub const VT_ROOM: ::flatbuffers::VOffsetT = 4;
+  pub const VT_KEYS: ::flatbuffers::VOffsetT = 6;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    KeysChange { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args KeysChangeArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<KeysChange<'bldr>> {
+    let mut builder = KeysChangeBuilder::new(_fbb);
+    if let Some(x) = args.keys { builder.add_keys(x); }
+    if let Some(x) = args.room { builder.add_room(x); }
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn room(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(KeysChange::VT_ROOM, None).unwrap()}
+  }
+  #[inline]
+  pub fn keys(&self) -> Option<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<RoomKey<'a>>>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<RoomKey>>>>(KeysChange::VT_KEYS, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for KeysChange<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("room", Self::VT_ROOM, true)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, ::flatbuffers::ForwardsUOffset<RoomKey>>>>("keys", Self::VT_KEYS, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct KeysChangeArgs<'a> {
+    pub room: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub keys: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<RoomKey<'a>>>>>,
+}
+impl<'a> Default for KeysChangeArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    KeysChangeArgs {
+      room: None, // required field
+      keys: None,
+    }
+  }
+}
+
+pub struct KeysChangeBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> KeysChangeBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_room(&mut self, room: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(KeysChange::VT_ROOM, room);
+  }
+  #[inline]
+  pub fn add_keys(&mut self, keys: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , ::flatbuffers::ForwardsUOffset<RoomKey<'b >>>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(KeysChange::VT_KEYS, keys);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> KeysChangeBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    KeysChangeBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<KeysChange<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, KeysChange::VT_ROOM,"room");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for KeysChange<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("KeysChange");
+      ds.field("room", &self.room());
+      ds.field("keys", &self.keys());
+      ds.finish()
+  }
+}
+pub enum RoomKeyOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct RoomKey<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for RoomKey<'a> {
+  type Inner = RoomKey<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> RoomKey<'a> {
+  pub const VT_GEN_NO: ::flatbuffers::VOffsetT = 4;
+  pub const VT_KID: ::flatbuffers::VOffsetT = 6;
+  pub const VT_KEY: ::flatbuffers::VOffsetT = 8;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    RoomKey { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args RoomKeyArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<RoomKey<'bldr>> {
+    let mut builder = RoomKeyBuilder::new(_fbb);
+    if let Some(x) = args.key { builder.add_key(x); }
+    builder.add_gen_no(args.gen_no);
+    builder.add_kid(args.kid);
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn gen_no(&self) -> u32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<u32>(RoomKey::VT_GEN_NO, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn kid(&self) -> u8 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<u8>(RoomKey::VT_KID, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn key(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(RoomKey::VT_KEY, None).unwrap()}
+  }
+}
+
+impl ::flatbuffers::Verifiable for RoomKey<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<u32>("gen_no", Self::VT_GEN_NO, false)?
+     .visit_field::<u8>("kid", Self::VT_KID, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("key", Self::VT_KEY, true)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct RoomKeyArgs<'a> {
+    pub gen_no: u32,
+    pub kid: u8,
+    pub key: Option<::flatbuffers::WIPOffset<&'a str>>,
+}
+impl<'a> Default for RoomKeyArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    RoomKeyArgs {
+      gen_no: 0,
+      kid: 0,
+      key: None, // required field
+    }
+  }
+}
+
+pub struct RoomKeyBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> RoomKeyBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_gen_no(&mut self, gen_no: u32) {
+    self.fbb_.push_slot::<u32>(RoomKey::VT_GEN_NO, gen_no, 0);
+  }
+  #[inline]
+  pub fn add_kid(&mut self, kid: u8) {
+    self.fbb_.push_slot::<u8>(RoomKey::VT_KID, kid, 0);
+  }
+  #[inline]
+  pub fn add_key(&mut self, key: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(RoomKey::VT_KEY, key);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> RoomKeyBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    RoomKeyBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<RoomKey<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, RoomKey::VT_KEY,"key");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for RoomKey<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("RoomKey");
+      ds.field("gen_no", &self.gen_no());
+      ds.field("kid", &self.kid());
+      ds.field("key", &self.key());
       ds.finish()
   }
 }
@@ -9152,6 +9440,7 @@ impl<'a> Opened<'a> {
   pub const VT_GEN_NO: ::flatbuffers::VOffsetT = 4;
   pub const VT_EPOCH_MS: ::flatbuffers::VOffsetT = 6;
   pub const VT_INTERVAL_MS: ::flatbuffers::VOffsetT = 8;
+  pub const VT_LAYOUT: ::flatbuffers::VOffsetT = 10;
 
   #[inline]
   pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
@@ -9164,6 +9453,7 @@ impl<'a> Opened<'a> {
   ) -> ::flatbuffers::WIPOffset<Opened<'bldr>> {
     let mut builder = OpenedBuilder::new(_fbb);
     builder.add_epoch_ms(args.epoch_ms);
+    builder.add_layout(args.layout);
     builder.add_interval_ms(args.interval_ms);
     builder.add_gen_no(args.gen_no);
     builder.finish()
@@ -9191,6 +9481,13 @@ impl<'a> Opened<'a> {
     // which contains a valid value in this slot
     unsafe { self._tab.get::<u32>(Opened::VT_INTERVAL_MS, Some(0)).unwrap()}
   }
+  #[inline]
+  pub fn layout(&self) -> u32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<u32>(Opened::VT_LAYOUT, Some(1)).unwrap()}
+  }
 }
 
 impl ::flatbuffers::Verifiable for Opened<'_> {
@@ -9202,6 +9499,7 @@ impl ::flatbuffers::Verifiable for Opened<'_> {
      .visit_field::<u32>("gen_no", Self::VT_GEN_NO, false)?
      .visit_field::<u64>("epoch_ms", Self::VT_EPOCH_MS, false)?
      .visit_field::<u32>("interval_ms", Self::VT_INTERVAL_MS, false)?
+     .visit_field::<u32>("layout", Self::VT_LAYOUT, false)?
      .finish();
     Ok(())
   }
@@ -9210,6 +9508,7 @@ pub struct OpenedArgs {
     pub gen_no: u32,
     pub epoch_ms: u64,
     pub interval_ms: u32,
+    pub layout: u32,
 }
 impl<'a> Default for OpenedArgs {
   #[inline]
@@ -9218,6 +9517,7 @@ impl<'a> Default for OpenedArgs {
       gen_no: 0,
       epoch_ms: 0,
       interval_ms: 0,
+      layout: 1,
     }
   }
 }
@@ -9240,6 +9540,10 @@ impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> OpenedBuilder<'a, 'b, A> {
     self.fbb_.push_slot::<u32>(Opened::VT_INTERVAL_MS, interval_ms, 0);
   }
   #[inline]
+  pub fn add_layout(&mut self, layout: u32) {
+    self.fbb_.push_slot::<u32>(Opened::VT_LAYOUT, layout, 1);
+  }
+  #[inline]
   pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> OpenedBuilder<'a, 'b, A> {
     let start = _fbb.start_table();
     OpenedBuilder {
@@ -9260,6 +9564,7 @@ impl ::core::fmt::Debug for Opened<'_> {
       ds.field("gen_no", &self.gen_no());
       ds.field("epoch_ms", &self.epoch_ms());
       ds.field("interval_ms", &self.interval_ms());
+      ds.field("layout", &self.layout());
       ds.finish()
   }
 }

@@ -132,7 +132,7 @@ fn comment(number: u64, style: Style, media_ms: Option<u64>) -> Item {
         sender: SenderRef(number),
         role: Role::Viewer,
         at: Wall(at),
-        body: Body::Comment { text: "text".to_owned(), style, media_ms },
+        body: Body::Comment { text: "text".into(), style, media_ms, count: 1 },
     }
 }
 

@@ -91,16 +91,18 @@ pub(crate) fn media_ms() -> impl Strategy<Value = Option<u64>> {
     prop::option::of(0..=limits::MEDIA_MS_MAX)
 }
 
+fn count() -> impl Strategy<Value = u32> {
+    prop_oneof![Just(1), 1..=u32::MAX]
+}
+
 pub(crate) fn text() -> impl Strategy<Value = String> {
     prop_oneof![".{0,40}", "哈{1,600}", Just("x".repeat(limits::TEXT_BYTES_MAX))]
 }
 
 pub(crate) fn body() -> impl Strategy<Value = Body> {
     prop_oneof![
-        (text(), style(), media_ms()).prop_map(|(text, style, media_ms)| Body::Comment {
-            text,
-            style,
-            media_ms
+        (text(), style(), media_ms(), count()).prop_map(|(text, style, media_ms, count)| {
+            Body::Comment { text: text.into(), style, media_ms, count }
         }),
         (any::<u32>(), any::<u32>(), text()).prop_map(|(gift_no, count, text)| Body::Gift {
             gift_no,
