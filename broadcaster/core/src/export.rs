@@ -101,7 +101,7 @@ impl Writer {
 
     fn comment<'a>(&self, placed: &'a Placed) -> Option<Comment<'a>> {
         let item = &placed.item;
-        let Body::Comment { text, style, media_ms } = &item.body else {
+        let Body::Comment { text, style, media_ms, .. } = &item.body else {
             return None;
         };
         let passed = proto::time::millis(item.at.since(self.start));
@@ -177,7 +177,7 @@ mod tests {
 
     fn comment(id: u64, text: &str, mode: Mode) -> Repeat {
         let style = Style { color: 0x12_34_56, mode, size: Size::Large };
-        let body = Body::Comment { text: text.to_owned(), style, media_ms: None };
+        let body = Body::Comment { text: text.into(), style, media_ms: None, count: 1 };
         item(id, body)
     }
 

@@ -1,10 +1,12 @@
 //! What everyone sees, decided without I/O: lanes, budgets, flushes, slots, segments, heat.
 //!
 //! A [`Room`] is the machine a shell drives: items go in, flushes, seals and fates come out.
-//! It is put together from a [`Scheduler`] (what fits), a [`Timeline`] (when, and in which slot)
-//! and a [`Thermostat`] (push or segments). [`pack()`] turns a sealed slot into bytes.
+//! It is put together from a [`Scheduler`] (what fits), a [`Timeline`] (when, and in which slot), a
+//! [`Thermostat`] (push or segments) and a [`Tempo`] (how long slots are). [`pack()`] turns a sealed
+//! slot into bytes.
 #![deny(missing_docs)]
 
+pub mod archive;
 pub mod budget;
 pub mod erase;
 pub mod export;
@@ -18,6 +20,7 @@ pub mod scheduler;
 pub mod settings;
 pub mod shelf;
 pub mod takeover;
+pub mod tempo;
 pub mod thermostat;
 pub mod timeline;
 pub mod video;
@@ -26,12 +29,13 @@ use proto::time::{Mono, Wall};
 
 pub use budget::Budget;
 pub use lane::Shares;
-pub use pack::{Packed, pack};
+pub use pack::{Packed, Packing, pack};
 pub use room::{Input, Output, Room};
 pub use scheduler::Scheduler;
 pub use settings::Settings;
 pub use shelf::Shelf;
 pub use takeover::Found;
+pub use tempo::Tempo;
 pub use thermostat::Thermostat;
 pub use timeline::Timeline;
 

@@ -30,63 +30,116 @@ pub enum Known {
 }
 
 /// Recent ids and what became of them.
+///
+/// What is known stands in the order in which it came, and the table by id is small: it is looked
+/// into three times for each item.
 #[derive(Debug, Default)]
 pub struct Recent {
-    ids: HashMap<ItemId, Known, FixedState>,
-    protected: VecDeque<(ItemId, Mono)>,
-    comments: VecDeque<(ItemId, Mono)>,
+    places: HashMap<ItemId, Place, FixedState>,
+    protected: Order,
+    comments: Order,
+}
+
+/// Where an id's entry is: its number in its order.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Protected(u32),
+    Comment(u32),
+}
+
+/// Entries in the order in which they came.
+#[derive(Debug, Default)]
+struct Order {
+    /// Number of the first one; numbers start again after 2³².
+    first: u32,
+    entries: VecDeque<Seen>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    id: ItemId,
+    since: Mono,
+    known: Known,
 }
 
 impl Recent {
     /// What is known of an id.
     #[must_use]
     pub fn find(&self, id: ItemId) -> Option<Known> {
-        self.ids.get(&id).copied()
+        let (order, number) = match *self.places.get(&id)? {
+            Place::Protected(number) => (&self.protected, number),
+            Place::Comment(number) => (&self.comments, number),
+        };
+        order.entries.get(order.index(number)).map(|it| it.known)
     }
 
-    /// Remembers a new item; what is known already stays.
-    pub fn insert(&mut self, id: ItemId, lane: Lane, known: Known, now: Mono) {
-        let Entry::Vacant(entry) = self.ids.entry(id) else {
-            return;
+    /// Remembers a new item; what is known already stays, and is given.
+    pub fn insert(&mut self, id: ItemId, lane: Lane, known: Known, now: Mono) -> Option<Known> {
+        let Entry::Vacant(vacant) = self.places.entry(id) else {
+            return self.find(id);
         };
-        entry.insert(known);
-        if lane.is_protected() {
-            self.protected.push_back((id, now));
+        let entry = Seen { id, since: now, known };
+        vacant.insert(if lane.is_protected() {
+            Place::Protected(self.protected.push(entry))
         } else {
-            self.comments.push_back((id, now));
-        }
+            Place::Comment(self.comments.push(entry))
+        });
         self.forget(now);
+        None
     }
 
     /// Writes down what became of a remembered item.
     pub fn settle(&mut self, id: ItemId, fate: Fate) {
-        if let Some(known) = self.ids.get_mut(&id) {
-            *known = Known::Fated(fate);
+        let (order, number) = match self.places.get(&id) {
+            Some(&Place::Protected(number)) => (&mut self.protected, number),
+            Some(&Place::Comment(number)) => (&mut self.comments, number),
+            None => return,
+        };
+        let index = order.index(number);
+        if let Some(entry) = order.entries.get_mut(index) {
+            entry.known = Known::Fated(fate);
+        }
+    }
+
+    /// Forgets the protected item that was remembered last: it was not taken after all.
+    pub fn take_back(&mut self, id: ItemId) {
+        if self.protected.entries.pop_back_if(|it| it.id == id).is_some() {
+            self.places.remove(&id);
         }
     }
 
     /// Forgets what is old, and the oldest of what is too much. Items that still wait stay: their
     /// lanes bound them.
     fn forget(&mut self, now: Mono) {
-        let kinds = [
-            (&mut self.protected, PROTECTED_KEEP, PROTECTED_IDS_MAX),
-            (&mut self.comments, COMMENT_KEEP, COMMENT_IDS_MAX),
+        let Self { places, protected, comments } = self;
+        let orders = [
+            (protected, PROTECTED_KEEP, PROTECTED_IDS_MAX),
+            (comments, COMMENT_KEEP, COMMENT_IDS_MAX),
         ];
-        for (queue, keep, ids_max) in kinds {
-            while let Some(&(id, since)) = queue.front() {
-                let is_old = now.since(since) >= keep || queue.len() > ids_max;
-                if !is_old {
+        for (order, keep, ids_max) in orders {
+            while let Some(first) = order.entries.front() {
+                let is_old = now.since(first.since) >= keep || order.entries.len() > ids_max;
+                if !is_old || first.known == Known::Waiting {
                     break;
                 }
-                if let Entry::Occupied(entry) = self.ids.entry(id) {
-                    if *entry.get() == Known::Waiting {
-                        break;
-                    }
-                    entry.remove();
-                }
-                queue.pop_front();
+                places.remove(&first.id);
+                order.entries.pop_front();
+                order.first = order.first.wrapping_add(1);
             }
         }
+    }
+}
+
+impl Order {
+    /// Adds an entry; gives its number.
+    fn push(&mut self, entry: Seen) -> u32 {
+        let count = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
+        self.entries.push_back(entry);
+        self.first.wrapping_add(count)
+    }
+
+    const fn index(&self, number: u32) -> usize {
+        number.wrapping_sub(self.first) as usize
     }
 }
 
@@ -110,6 +163,25 @@ mod tests {
 
         recent.insert(ItemId(4), Lane::Comment, Known::Fated(SHED), Mono(600_000));
         assert_eq!(recent.find(ItemId(1)), None);
+    }
+
+    #[test]
+    fn what_became_of_an_item_is_found_again_until_it_is_taken_back() {
+        let mut recent = Recent::default();
+
+        assert_eq!(recent.insert(ItemId(1), Lane::HighGift, Known::Waiting, Mono(0)), None);
+        recent.settle(ItemId(1), SHED);
+        recent.settle(ItemId(2), SHED);
+        let again = recent.insert(ItemId(1), Lane::HighGift, Known::Waiting, Mono(0));
+        assert_eq!(again, Some(Known::Fated(SHED)));
+
+        recent.insert(ItemId(2), Lane::HighGift, Known::Waiting, Mono(0));
+        recent.take_back(ItemId(2));
+        recent.insert(ItemId(3), Lane::HighGift, Known::Waiting, Mono(0));
+        recent.settle(ItemId(3), SHED);
+        assert_eq!(recent.find(ItemId(1)), Some(Known::Fated(SHED)));
+        assert_eq!(recent.find(ItemId(2)), None);
+        assert_eq!(recent.find(ItemId(3)), Some(Known::Fated(SHED)));
     }
 
     #[test]

@@ -32,6 +32,7 @@ use crate::room::repeats::Repeats;
 use crate::room::rest::Rest;
 use crate::scheduler::{Scheduler, Settled};
 use crate::settings::Settings;
+use crate::tempo::Tempo;
 use crate::thermostat::Thermostat;
 use crate::timeline::{Due, Flush, Timeline};
 
@@ -53,6 +54,7 @@ pub struct Room {
     scheduler: Scheduler,
     recent: Recent,
     thermostat: Thermostat,
+    tempo: Tempo,
     timeline: Option<(Timeline, Pace)>,
     newest_gen: Gen,
     has_asked: bool,
@@ -61,7 +63,7 @@ pub struct Room {
     cooled_at: Option<Mono>,
     rest: Rest,
     repeats: Repeats,
-    fates: Vec<Told>,
+    fates: VecDeque<Told>,
     outputs: VecDeque<Output>,
 }
 
@@ -78,6 +80,7 @@ impl Room {
     pub fn new(settings: Settings, newest_gen: Gen, heat: Heat) -> Self {
         Self {
             scheduler: Scheduler::new(settings.scheduler),
+            tempo: Tempo::new(&settings.tempo),
             settings,
             recent: Recent::default(),
             thermostat: Thermostat::new(heat),
@@ -89,7 +92,7 @@ impl Room {
             cooled_at: None,
             rest: Rest::default(),
             repeats: Repeats::default(),
-            fates: Vec::new(),
+            fates: VecDeque::new(),
             outputs: VecDeque::new(),
         }
     }
@@ -144,9 +147,9 @@ impl Room {
         self.rest.wake();
         self.erase(&mut item);
         let (id, lane) = (item.id, item.lane);
-        match self.recent.find(id) {
+        match self.recent.insert(id, lane, Known::Waiting, now.mono) {
             Some(Known::Waiting) => return,
-            Some(Known::Fated(fate)) => return self.fates.push(Told { id, lane, fate }),
+            Some(Known::Fated(fate)) => return self.fates.push_back(Told { id, lane, fate }),
             None => {}
         }
         let is_refused = match self.life {
@@ -156,14 +159,14 @@ impl Room {
         };
         if is_refused {
             let fate = Fate::Shed { reason: Reason::RoomClosed };
-            self.recent.insert(id, lane, Known::Fated(fate), now.mono);
-            self.fates.push(Told { id, lane, fate });
+            self.recent.settle(id, fate);
+            self.fates.push_back(Told { id, lane, fate });
             return;
         }
         let recalls = item.body.recalls();
-        match self.scheduler.push(item, now.mono) {
-            Ok(()) => self.recent.insert(id, lane, Known::Waiting, now.mono),
-            Err(_full) => return self.outputs.push_back(Output::Deferred(id, lane)),
+        if let Err(_full) = self.scheduler.push(item, now.mono) {
+            self.recent.take_back(id);
+            return self.outputs.push_back(Output::Deferred(id, lane));
         }
         if let Some(of) = recalls {
             self.recall(of, now);
@@ -178,6 +181,7 @@ impl Room {
 
     fn open(&mut self, settings: Settings) {
         self.scheduler.set(settings.scheduler);
+        self.tempo.set(&self.settings.tempo, &settings.tempo);
         self.settings = settings;
         self.life = Life::Open;
         self.rest.wake();
@@ -203,6 +207,7 @@ impl Room {
     fn begin(&mut self, info: GenInfo, now: Now) {
         self.has_asked = false;
         self.newest_gen = self.newest_gen.max(info.gen_no);
+        self.tempo.adopt(info.interval_ms, &self.settings.tempo);
         if self.life == Life::Ended {
             return;
         }
@@ -236,6 +241,7 @@ impl Room {
         let Resume { info, slot, next_seq, flushes, shown, told } = resume;
         self.has_asked = false;
         self.newest_gen = self.newest_gen.max(info.gen_no);
+        self.tempo.adopt(info.interval_ms, &self.settings.tempo);
         for flush in &shown {
             for placed in &flush.items {
                 let known = Known::Fated(fate(flush, placed));
@@ -259,6 +265,11 @@ impl Room {
         };
         let (gen_no, open) = (timeline.info().gen_no, timeline.slot());
         let changed = self.thermostat.observe(sessions, &self.settings.thermostat, now.mono);
+        let fetching = match self.thermostat.heat() {
+            Heat::Hot => sessions,
+            Heat::Cold => 0,
+        };
+        self.tempo.observe(fetching, &self.settings.tempo, now.mono);
         let Some(heat) = changed else {
             return;
         };
@@ -274,7 +285,7 @@ impl Room {
                 Ok(time) if time.since(timeline.slot_end()) <= self.jump_max() => time,
                 Ok(_) | Err(_) => return self.abandon(now),
             };
-            self.want_interval();
+            self.want_change();
             let Some((timeline, _)) = &self.timeline else {
                 return;
             };
@@ -353,32 +364,37 @@ impl Room {
         if self.has_asked || self.life == Life::Ended || self.rest.is_resting() {
             return;
         }
-        self.has_asked = true;
-        let interval_ms = self.settings.interval_ms;
+        let interval_ms = self.tempo.interval_ms();
         let epoch_ms = Wall(now.wall.0 - now.wall.0 % u64::from(interval_ms));
-        self.outputs.push_back(Output::WantGen { after: self.newest_gen, epoch_ms, interval_ms });
+        self.ask_for_gen(epoch_ms, interval_ms);
     }
 
-    /// Asks for a gen with another interval, to follow the running one.
-    fn want_interval(&mut self) {
+    fn ask_for_gen(&mut self, epoch_ms: Wall, interval_ms: u32) {
+        self.has_asked = true;
+        let (after, layout) = (self.newest_gen, self.settings.layout);
+        self.outputs.push_back(Output::WantGen { after, epoch_ms, interval_ms, layout });
+    }
+
+    /// Asks for a gen with another interval or layout, to follow the running one.
+    fn want_change(&mut self) {
         let Some((timeline, _)) = &self.timeline else {
             return;
         };
-        let interval_ms = self.settings.interval_ms;
-        let is_same = timeline.info().interval_ms == interval_ms;
+        let interval_ms = self.tempo.interval_ms();
+        let info = timeline.info();
+        let is_same = (info.interval_ms, info.layout) == (interval_ms, self.settings.layout);
         if is_same || self.has_asked || timeline.end().is_some() || self.life != Life::Open {
             return;
         }
-        self.has_asked = true;
-        let ahead_ms = CHANGE_SLOTS * u64::from(timeline.info().interval_ms);
+        let ahead_ms = CHANGE_SLOTS * u64::from(info.interval_ms);
         let epoch_ms = Wall(timeline.slot_end().0 + ahead_ms);
-        self.outputs.push_back(Output::WantGen { after: self.newest_gen, epoch_ms, interval_ms });
+        self.ask_for_gen(epoch_ms, interval_ms);
     }
 
     fn tell_settled(&mut self) {
         while let Some(Settled { id, lane, fate }) = self.scheduler.poll() {
             self.recent.settle(id, fate);
-            self.fates.push(Told { id, lane, fate });
+            self.fates.push_back(Told { id, lane, fate });
         }
     }
 }

@@ -2,11 +2,11 @@
 //!
 //! Items of a lane leave in the order they came, so every sender's order holds within a lane.
 //! Protected lanes are never shed: an item that finds its lane full is refused instead, stays open
-//! in the journal of whoever sent it, and comes again. Where a room wants combos, a gift joins one
-//! of the same sender that waits.
+//! in the journal of whoever sent it, and comes again. Where a room wants it, a gift joins an equal
+//! one of its sender that waits, and a comment an equal one of anybody.
 
-mod combo;
 mod fair;
+mod joined;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +21,7 @@ use proto::verdict::{Fate, Reason};
 use crate::budget::{Budget, Purse, Span};
 use crate::lane::{Shares, index};
 use crate::scheduler::fair::Senders;
+use crate::scheduler::joined::Joined;
 
 /// Comments that wait, whatever the budget.
 pub const COMMENTS_WAITING_MAX: usize = 100_000;
@@ -39,6 +40,8 @@ pub struct Limits {
     /// Equal gifts of one sender that come within so long become one with their sum; low gifts
     /// wait for it. Zero: every gift is shown by itself.
     pub combo: Duration,
+    /// Plain comments of the same text that wait at the same time become one with their count.
+    pub merges_equal: bool,
 }
 
 impl Limits {
@@ -81,8 +84,8 @@ pub struct Scheduler {
 struct Waiting {
     item: Item,
     since: Mono,
-    /// Gifts that joined it, and their counts.
-    joined: Vec<(ItemId, u32)>,
+    /// Those that it stands for beside itself.
+    joined: Vec<Joined>,
 }
 
 impl Scheduler {
@@ -109,7 +112,7 @@ impl Scheduler {
     pub fn push(&mut self, item: Item, now: Mono) -> Result<(), Full> {
         let lane = item.lane;
         let queue = &mut self.lanes[index(lane)];
-        if combo::join(queue, &item, self.limits.combo, now) {
+        if joined::join(queue, &item, &self.limits, now) {
             return Ok(());
         }
         if lane.is_protected() {
@@ -122,7 +125,7 @@ impl Scheduler {
                 && let Some(victim) = queue.remove(at)
             {
                 self.senders.go(victim.item.sender);
-                self.settled.push_back(shed(&victim.item, reason));
+                self.settled.extend(victim.shed(reason));
             }
             self.senders.come(item.sender);
         }
@@ -145,7 +148,12 @@ impl Scheduler {
         }
         self.expire(Reason::OverBudget, now);
         self.purse.close(Lane::ALL.map(|lane| self.waiting(lane) > 0));
-        taken.into_iter().flatten().collect()
+        let [mut items, rest @ ..] = taken;
+        for mut lane in rest {
+            // Mostly one lane has all of them.
+            if items.is_empty() { items = lane } else { items.append(&mut lane) }
+        }
+        items
     }
 
     /// Sheds comments that waited too long, and says why they had to.
@@ -154,7 +162,7 @@ impl Scheduler {
         let comments = &mut self.lanes[index(Lane::Comment)];
         while let Some(oldest) = comments.pop_front_if(|it| now.since(it.since) >= wait) {
             self.senders.go(oldest.item.sender);
-            self.settled.push_back(shed(&oldest.item, reason));
+            self.settled.extend(oldest.shed(reason));
         }
     }
 
@@ -162,32 +170,32 @@ impl Scheduler {
     pub fn shed_comments(&mut self, reason: Reason) {
         self.senders.clear();
         for waiting in self.lanes[index(Lane::Comment)].drain(..) {
-            self.settled.push_back(shed(&waiting.item, reason));
+            self.settled.extend(waiting.shed(reason));
         }
     }
 
-    /// Gives up a waiting item, of whichever lane; whether there was one. Of gifts that became one,
+    /// Gives up a waiting item, of whichever lane; whether there was one. Of items that became one,
     /// only this one goes.
     pub fn recall(&mut self, id: ItemId) -> bool {
+        let fate = Fate::Shed { reason: Reason::Recalled };
         for queue in &mut self.lanes {
-            if let Some(waiting) = queue.iter_mut().find(|it| it.joined.iter().any(|it| it.0 == id))
-            {
-                combo::leave(waiting, id);
-                let (lane, fate) = (waiting.item.lane, Fate::Shed { reason: Reason::Recalled });
-                self.settled.push_back(Settled { id, lane, fate });
+            let found = queue.iter_mut().enumerate().find(|it| it.1.holds(id));
+            let Some((at, waiting)) = found else { continue };
+            let lane = waiting.item.lane;
+            self.settled.push_back(Settled { id, lane, fate });
+            if waiting.item.id != id {
+                joined::leave(waiting, id);
                 return true;
             }
-            let found = queue.iter_mut().enumerate().find(|it| it.1.item.id == id);
-            if let Some((at, waiting)) = found {
-                self.settled.push_back(shed(&waiting.item, Reason::Recalled));
-                if !waiting.item.lane.is_protected() {
-                    self.senders.go(waiting.item.sender);
-                }
-                if !combo::go_on(waiting) {
-                    queue.remove(at);
-                }
-                return true;
+            if !lane.is_protected() {
+                self.senders.go(waiting.item.sender);
             }
+            if !joined::go_on(waiting) {
+                queue.remove(at);
+            } else if !lane.is_protected() {
+                self.senders.come(waiting.item.sender);
+            }
+            return true;
         }
         false
     }
@@ -226,12 +234,10 @@ impl Scheduler {
     ) {
         let others = Lane::ALL.into_iter().filter(|&it| it != lane && self.waiting(it) > 0);
         // The others' parts do not change while only this lane spends.
-        let kept = self.purse.left().minus(self.purse.spare(others));
+        let mut left = if guaranteed { self.purse.own(lane) } else { self.purse.spare(others) };
         let queue = &mut self.lanes[index(lane)];
         let held = if lane == Lane::LowGift { self.limits.combo } else { Duration::ZERO };
         while let Some(first) = queue.front().filter(|it| now.since(it.since) >= held) {
-            let left =
-                if guaranteed { self.purse.own(lane) } else { self.purse.left().minus(kept) };
             let bytes = text_bytes(&first.item);
             let price = self.purse.price(lane, bytes);
             let fits = left.items_max > 0 && price <= left.bytes_max;
@@ -239,6 +245,8 @@ impl Scheduler {
                 return;
             }
             self.purse.spend(lane, price);
+            left.items_max -= 1;
+            left.bytes_max -= price;
             room.items_max -= 1;
             room.bytes_max -= bytes;
             let Some(Waiting { item, joined, .. }) = queue.pop_front() else {
@@ -248,14 +256,24 @@ impl Scheduler {
                 self.senders.go(item.sender);
             }
             let fate = Fate::Merged { into: item.id };
-            self.settled.extend(joined.iter().map(|&(id, _)| Settled { id, lane, fate }));
+            self.settled.extend(joined.iter().map(|it| Settled { id: it.id, lane, fate }));
             taken.push(item);
         }
     }
 }
 
-const fn shed(item: &Item, reason: Reason) -> Settled {
-    Settled { id: item.id, lane: item.lane, fate: Fate::Shed { reason } }
+impl Waiting {
+    /// Whether it stands for this item.
+    fn holds(&self, id: ItemId) -> bool {
+        self.item.id == id || self.joined.iter().any(|it| it.id == id)
+    }
+
+    /// What is told of all that it stands for when it is shed.
+    fn shed(&self, reason: Reason) -> impl Iterator<Item = Settled> {
+        let (lane, fate) = (self.item.lane, Fate::Shed { reason });
+        let ids = std::iter::once(self.item.id).chain(self.joined.iter().map(|it| it.id));
+        ids.map(move |id| Settled { id, lane, fate })
+    }
 }
 
 /// What an item costs in bytes: its text.

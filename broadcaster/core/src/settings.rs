@@ -3,16 +3,22 @@
 use std::time::Duration;
 
 use proto::control::{LaneShares, RoomFact, RoomSettings, Segments};
+use proto::head::{PLAIN, SEALED};
 use proto::id::RoomId;
+use proto::limits::{SEGMENT_BYTES_MAX, SEGMENT_ITEMS_MAX};
 
 use crate::budget::Budget;
 use crate::lane::Shares;
-use crate::{scheduler, thermostat};
+use crate::{scheduler, tempo, thermostat};
 
 /// Shortest and longest slot; what a room asks for is moved into this range.
 pub const INTERVAL_MS_MIN: u32 = 200;
 /// See [`INTERVAL_MS_MIN`].
 pub const INTERVAL_MS_MAX: u32 = 10_000;
+/// How long more must fetch a room's slots than shorter ones allow before they become longer.
+const LONGER_HOLD: Duration = Duration::from_secs(10);
+/// How long fewer must before they become shorter: each change is a new gen.
+const SHORTER_HOLD: Duration = Duration::from_mins(1);
 
 /// The broadcaster's part: the same for all rooms.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +44,37 @@ pub struct House {
     pub cold_hold: Duration,
     /// How long nothing must have happened in an empty room before it rests.
     pub rest: Duration,
+    /// Longest slot while very many fetch a room's slots, where a room does not say so.
+    pub interval_ms_max: u32,
+    /// Requests a second for one room's slots from which they become longer.
+    pub polls_per_s_max: u32,
+    /// Which rooms are recorded.
+    pub archived: Archived,
+}
+
+/// Which rooms a house records.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Archived {
+    /// None, whatever they ask for.
+    #[default]
+    None,
+    /// Those that ask for it.
+    Asked,
+    /// All that do not ask for the contrary.
+    All,
+}
+
+impl Archived {
+    /// Whether a room is recorded. Sealed ones never are: the archive is no place for what only
+    /// those may read who paid.
+    fn holds(self, settings: &RoomSettings) -> bool {
+        let is_asked = match self {
+            Self::None => false,
+            Self::Asked => settings.archive.unwrap_or(false),
+            Self::All => settings.archive.unwrap_or(true),
+        };
+        is_asked && !settings.sealed
+    }
 }
 
 impl Default for House {
@@ -53,6 +90,9 @@ impl Default for House {
             hot_hold: Duration::from_secs(2),
             cold_hold: Duration::from_secs(10),
             rest: Duration::from_mins(5),
+            interval_ms_max: 5000,
+            polls_per_s_max: 300_000,
+            archived: Archived::None,
         }
     }
 }
@@ -62,10 +102,14 @@ impl Default for House {
 pub struct Settings {
     /// Which room.
     pub room: RoomId,
-    /// Length of a slot, within its range.
-    pub interval_ms: u32,
+    /// How long slots are.
+    pub tempo: tempo::Limits,
     /// When segments are written.
     pub segments: Segments,
+    /// Whether the room is recorded.
+    pub is_archived: bool,
+    /// Layout of the segments: [`PLAIN`] or [`SEALED`]. A change opens a gen.
+    pub layout: u32,
     /// Comments a second that the lite tier carries.
     pub lite_comments_per_s: u32,
     /// What fits.
@@ -83,10 +127,13 @@ impl Settings {
         let RoomSettings { items_per_s, bytes_per_s, hot_sessions, cold_sessions, lanes, .. } =
             fact.settings;
         let combo_ms = fact.settings.combo_ms;
+        let is_archived = house.archived.holds(&fact.settings);
         Self {
             room: fact.room.clone(),
-            interval_ms: fact.settings.interval_ms.clamp(INTERVAL_MS_MIN, INTERVAL_MS_MAX),
-            segments: fact.settings.segments,
+            tempo: tempo(&fact.settings, &house),
+            segments: if is_archived { Segments::Always } else { fact.settings.segments },
+            is_archived,
+            layout: if fact.settings.sealed { SEALED } else { PLAIN },
             lite_comments_per_s: fact
                 .settings
                 .lite_comments_per_s
@@ -97,6 +144,7 @@ impl Settings {
                 wait_ms_max: house.wait_ms_max,
                 protected_waiting_max: house.protected_waiting_max,
                 combo: Duration::from_millis(combo_ms.into()),
+                merges_equal: fact.settings.merge_equal,
             },
             thermostat: thermostat::Limits {
                 hot_sessions,
@@ -106,6 +154,25 @@ impl Settings {
             },
             house,
         }
+    }
+}
+
+/// A room whose second fills a segment's half keeps its slots short enough for the rest of it.
+fn tempo(settings: &RoomSettings, house: &House) -> tempo::Limits {
+    let filled_ms = |max: usize, per_s: u32| {
+        let ms = (max / 2).saturating_mul(1000) / (per_s.max(1) as usize);
+        u32::try_from(ms).unwrap_or(u32::MAX)
+    };
+    let interval_ms_max = settings.interval_ms_max.unwrap_or(house.interval_ms_max);
+    tempo::Limits {
+        interval_ms: settings.interval_ms.clamp(INTERVAL_MS_MIN, INTERVAL_MS_MAX),
+        interval_ms_max: interval_ms_max
+            .min(INTERVAL_MS_MAX)
+            .min(filled_ms(SEGMENT_ITEMS_MAX, settings.items_per_s))
+            .min(filled_ms(SEGMENT_BYTES_MAX, settings.bytes_per_s)),
+        polls_per_s_max: house.polls_per_s_max,
+        longer_hold: LONGER_HOLD,
+        shorter_hold: SHORTER_HOLD,
     }
 }
 
@@ -146,5 +213,25 @@ mod tests {
         assert_eq!(of(&own), (94, 0));
         assert_eq!(of(&none), (40, 10));
         assert_eq!(of(&too_much), (40, 10));
+    }
+
+    #[test]
+    fn a_room_is_recorded_as_it_and_the_house_say_but_never_a_sealed_one() {
+        let room = RoomId::parse("r").unwrap();
+        let is_archived = |archived, archive, sealed| {
+            let settings = RoomSettings { archive, sealed, ..RoomSettings::default() };
+            let fact =
+                RoomFact { app: AppId(1), room: room.clone(), version: 1, open: true, settings };
+            let settings = Settings::new(&fact, House { archived, ..House::default() });
+            assert_eq!(settings.is_archived, settings.segments == Segments::Always);
+            settings.is_archived
+        };
+
+        let words = [None, Some(true), Some(false)];
+        let by = |archived| words.map(|it| is_archived(archived, it, false));
+        assert_eq!(by(Archived::None), [false, false, false]);
+        assert_eq!(by(Archived::Asked), [false, true, false]);
+        assert_eq!(by(Archived::All), [true, true, false]);
+        assert!(!is_archived(Archived::All, Some(true), true));
     }
 }

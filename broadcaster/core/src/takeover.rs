@@ -29,9 +29,9 @@ impl Found {
     /// Takes the next event of the room.
     pub fn observe(&mut self, event: RoomEvent) {
         match event {
-            RoomEvent::Opened { gen_no, epoch_ms, interval_ms } => {
+            RoomEvent::Opened { gen_no, epoch_ms, interval_ms, layout } => {
                 self.enter(gen_no);
-                self.info = Some(GenInfo { gen_no, epoch_ms, interval_ms, layout: 1 });
+                self.info = Some(GenInfo { gen_no, epoch_ms, interval_ms, layout });
             }
             RoomEvent::Flush { gen_no, slot, part, at, items } => {
                 self.enter(gen_no);
@@ -182,7 +182,7 @@ mod tests {
         let with_flush = found(vec![flush(2, 3, 0, 5)]).resume(INFO);
         assert_eq!(with_flush.slot, SlotNo(3));
 
-        let opened = RoomEvent::Opened { gen_no: Gen(2), epoch_ms: Wall(0), interval_ms: 1000 };
+        let opened = RoomEvent::Opened { gen_no: Gen(2), epoch_ms: Wall(0), interval_ms: 1000, layout: 1 };
         let without = found(vec![seal(1, 100), opened]);
         assert_eq!(without.info(), Some(INFO));
         assert_eq!(without.resume(INFO).slot, SlotNo(0));

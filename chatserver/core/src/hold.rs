@@ -280,7 +280,12 @@ mod tests {
             sender: SenderRef(1),
             role: Role::Viewer,
             at: Wall(0),
-            body: Body::Comment { text: "hi".into(), style: Style::default(), media_ms: None },
+            body: Body::Comment {
+                text: "hi".into(),
+                style: Style::default(),
+                media_ms: None,
+                count: 1,
+            },
         };
         let accepted = Accepted { app: APP, room: room(name), item };
         Waiting { at: Mono(at), viewer: ViewerId::parse("v").unwrap(), accepted }

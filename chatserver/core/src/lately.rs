@@ -268,7 +268,8 @@ mod tests {
     }
 
     fn show(lately: &mut Lately, name: &str, id: u64, sender: u64, now: u64) {
-        let body = Body::Comment { text: "hi".into(), style: Style::default(), media_ms: None };
+        let body =
+            Body::Comment { text: "hi".into(), style: Style::default(), media_ms: None, count: 1 };
         lately.show(APP, &room(name), Gen(1), &[placed(id, sender, body)], Mono(now));
     }
 

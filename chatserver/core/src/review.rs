@@ -227,7 +227,7 @@ impl Reviews {
             Some(Answer::Shadow) => Ruling::Shadow(id),
             Some(Answer::Mask(text)) => {
                 if let Body::Comment { text: shown, .. } = &mut accepted.item.body {
-                    *shown = text;
+                    *shown = text.into();
                 }
                 Ruling::Show(accepted)
             }

@@ -62,7 +62,8 @@ impl BadSetting {
 
 /// Every setting that is a number, what it is here, and what it may be.
 #[must_use]
-pub fn ranges(settings: &RoomSettings) -> [(&'static str, u32, RangeInclusive<u32>); 14] {
+pub fn ranges(settings: &RoomSettings) -> [(&'static str, u32, RangeInclusive<u32>); 15] {
+    let interval_ms_max = settings.interval_ms_max.unwrap_or(settings.interval_ms);
     [
         // A grapheme has at least one byte, so more than the bytes of a text says nothing.
         ("graphemes_max", settings.graphemes_max, 1..=2048),
@@ -79,6 +80,7 @@ pub fn ranges(settings: &RoomSettings) -> [(&'static str, u32, RangeInclusive<u3
         ("lite_comments_per_s", settings.lite_comments_per_s.unwrap_or(0), 0..=2000),
         ("combo_ms", settings.combo_ms, 0..=10_000),
         ("interval_ms", settings.interval_ms, 200..=10_000),
+        ("interval_ms_max", interval_ms_max, settings.interval_ms..=10_000),
     ]
 }
 
@@ -145,6 +147,9 @@ mod tests {
         check_field(|it| it.cold_sessions = it.hot_sessions + 1, Some("cold_sessions"));
         check_field(|it| it.interval_ms = 10_000, None);
         check_field(|it| it.interval_ms = 10_001, Some("interval_ms"));
+        check_field(|it| it.interval_ms_max = Some(it.interval_ms), None);
+        check_field(|it| it.interval_ms_max = Some(10_001), Some("interval_ms_max"));
+        check_field(|it| it.interval_ms_max = Some(999), Some("interval_ms_max"));
         check_field(|it| it.lite_comments_per_s = Some(2001), Some("lite_comments_per_s"));
         check_field(|it| it.combo_ms = 10_001, Some("combo_ms"));
         check_field(|it| it.hold_ms = 30_000, None);

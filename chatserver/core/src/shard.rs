@@ -324,7 +324,7 @@ impl Shard {
             }
             Heard::Admitted { sender, shown, mark } => {
                 let id = self.ids.next(now.wall);
-                let body = Body::Comment { text, style, media_ms };
+                let body = Body::Comment { text: text.into(), style, media_ms, count: 1 };
                 let item = Item { id, lane: Lane::Comment, sender, role, at: now.wall, body };
                 let accepted = Accepted { app, room, item };
                 self.admit((asker, viewer, mark), accepted, shown, review, now.mono);

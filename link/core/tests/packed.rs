@@ -95,14 +95,14 @@ fn comments(seqs: std::ops::RangeInclusive<u64>) -> Batch {
 }
 
 fn placed(seq: u64) -> Placed {
-    let text = format!("what was said at {seq}");
+    let text = format!("what was said at {seq}").into();
     let item = Item {
         id: ItemId(seq),
         lane: Lane::Comment,
         sender: SenderRef(1),
         role: Role::Viewer,
         at: Wall(1),
-        body: Body::Comment { text, style: Style::default(), media_ms: None },
+        body: Body::Comment { text, style: Style::default(), media_ms: None, count: 1 },
     };
     Placed { seq: Seq(seq), item }
 }

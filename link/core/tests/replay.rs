@@ -108,8 +108,12 @@ fn flush(slot: u64, seq: u64, lane: Lane) -> Batch {
 }
 
 fn item(seq: u64, lane: Lane) -> Placed {
-    let body =
-        Body::Comment { text: format!("text {seq}"), style: Style::default(), media_ms: None };
+    let body = Body::Comment {
+        text: format!("text {seq}").into(),
+        style: Style::default(),
+        media_ms: None,
+        count: 1,
+    };
     let item =
         Item { id: ItemId(seq), lane, sender: SenderRef(1), role: Role::Viewer, at: Wall(1), body };
     Placed { seq: Seq(seq), item }

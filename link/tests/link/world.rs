@@ -384,7 +384,8 @@ pub(crate) fn flush_of(slot: u64, items: Vec<Placed>) -> RoomEvent {
 }
 
 pub(crate) fn placed(seq: u64, lane: Lane, text: &str) -> Placed {
-    let body = Body::Comment { text: text.to_owned(), style: Style::default(), media_ms: None };
+    let body =
+        Body::Comment { text: text.into(), style: Style::default(), media_ms: None, count: 1 };
     let item =
         Item { id: ItemId(seq), lane, sender: SenderRef(1), role: Role::Viewer, at: Wall(1), body };
     Placed { seq: Seq(seq), item }

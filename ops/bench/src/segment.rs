@@ -1,17 +1,19 @@
 //! Segments: bytes an item costs on the CDN, and how many items a core packs.
 
+mod encodings;
 mod rivals;
 
 use std::hint::black_box;
 use std::ops::RangeInclusive;
 
 use anyhow::Context;
-use broadcaster_core::pack::{Packed, pack};
+use broadcaster_core::pack::{Packed, Packing, compress, pack};
+use proto::encoding::Encoding;
 use proto::head::Tier;
 use proto::heat::Heat;
 use proto::id::{Gen, ItemId, RoomId, SenderRef, Seq, SlotNo};
 use proto::item::{Body, Item, Lane, Placed, Role, Style};
-use proto::segment::Header;
+use proto::segment::{Header, Segment};
 use proto::time::Wall;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -34,8 +36,15 @@ const SIZES: [usize; 3] = [20, 100, 480];
 /// Names a file of recorded comments whose texts are packed; without it they are made up.
 const RECORDING: &str = "BENCH_RECORDING";
 
+/// Sizes of which every encoding is measured.
+const ENCODED: [usize; 2] = [20, 100];
+
+/// Texts and looks of a recording; none: they are made up.
+type Recorded = [(String, Style)];
+
 /// `segment.bytes.20`, `.100` and `.480`, each with what others would need: `.json`, our own file
-/// for integrators, `.protobuf`, as Bilibili does, and `.rows`, all behind the same gzip.
+/// for integrators, `.protobuf`, as Bilibili does, and `.rows`, all behind the same gzip, and
+/// `.rows_zstd`. Then what is behind other encodings, see [`encodings`].
 /// `segment.pack.100`: encoded, not compressed.
 pub(crate) fn run() -> anyhow::Result<Vec<Line>> {
     let recorded = recorded()?;
@@ -43,11 +52,13 @@ pub(crate) fn run() -> anyhow::Result<Vec<Line>> {
     for size in SIZES {
         lines.extend(bytes(size, &recorded)?);
     }
+    for size in ENCODED {
+        lines.extend(encodings::run(size, &recorded)?);
+    }
     lines.push(pack_rate()?);
     Ok(lines)
 }
 
-/// Texts and looks of a recording.
 fn recorded() -> anyhow::Result<Vec<(String, Style)>> {
     let Some(file) = std::env::var_os(RECORDING) else {
         return Ok(Vec::new());
@@ -56,27 +67,38 @@ fn recorded() -> anyhow::Result<Vec<(String, Style)>> {
     Ok(script.comments.into_iter().map(|it| (it.text, it.style)).collect())
 }
 
-fn bytes(size: usize, recorded: &[(String, Style)]) -> anyhow::Result<Vec<Line>> {
-    // A recording is looked through in slots of this size, and their mean counts.
-    let slots = (recorded.len() / size).max(1);
+/// Slots without an end, with the texts of a recording again and again.
+fn slots(size: usize, recorded: &Recorded) -> anyhow::Result<impl Iterator<Item = Segment>> {
     let mut comments = Comments::new(NOW, 1000 / u64::try_from(size)?.min(1000));
-    let mut sums = [0; 4];
-    for slot in 0..slots {
+    let mut texts = recorded.iter().cycle();
+    let header = header()?;
+    Ok(std::iter::repeat_with(move || {
         let mut items: Vec<Placed> = place(comments.by_ref().take(size));
-        let texts = recorded.get(slot * size..).unwrap_or_default();
-        for (placed, (text, style)) in items.iter_mut().zip(texts) {
-            let (text, style) = (text.clone(), *style);
-            placed.item.body = Body::Comment { text, style, media_ms: None };
+        for (placed, (text, style)) in items.iter_mut().zip(&mut texts) {
+            let (text, style) = (text.into(), *style);
+            placed.item.body = Body::Comment { text, style, media_ms: None, count: 1 };
         }
-        let (protobuf, rows) = (rivals::protobuf(&items), rivals::rows(&items));
-        let Packed { bin, json } = Packed::of(&pack(header()?, vec![items], Vec::new()));
-        for (sum, bytes) in sums.iter_mut().zip([bin.len(), json.len(), protobuf, rows]) {
+        pack(header.clone(), vec![items], Vec::new())
+    }))
+}
+
+fn bytes(size: usize, recorded: &Recorded) -> anyhow::Result<Vec<Line>> {
+    // A recording is looked through in slots of this size, and their mean counts.
+    let count = (recorded.len() / size).max(1);
+    let mut sums = [0; 5];
+    for segment in slots(size, recorded)?.take(count) {
+        let (protobuf, rows) = (rivals::protobuf(&segment.items), rivals::rows(&segment.items));
+        let [protobuf, rows_gzip] = [&protobuf, &rows].map(|it| compress(it, Encoding::Gzip).len());
+        let rows_zstd = compress(&rows, Encoding::Zstd).len();
+        let Packed { bin, json, .. } = Packed::of(&segment, &Packing::default());
+        let all = [bin.len(), json.len(), protobuf, rows_gzip, rows_zstd];
+        for (sum, bytes) in sums.iter_mut().zip(all) {
             *sum += bytes;
         }
     }
-    let [own, rest @ ..] = sums.map(|it| it as f64 / (slots * size) as f64);
+    let [own, rest @ ..] = sums.map(|it| it as f64 / (count * size) as f64);
     let name = format!("segment.bytes.{size}");
-    let rivals = ["json", "protobuf", "rows"].into_iter().zip(rest);
+    let rivals = ["json", "protobuf", "rows", "rows_zstd"].into_iter().zip(rest);
     let mut lines = vec![Line::alone(name.clone(), own, "bytes/item")];
     lines
         .extend(rivals.map(|(rival, it)| Line::alone(format!("{name}.{rival}"), it, "bytes/item")));
@@ -135,7 +157,7 @@ impl Iterator for Comments {
             sender: SenderRef(rng.random()),
             role: Role::Viewer,
             at: Wall(self.now_ms - rng.random_range(0..60)),
-            body: Body::Comment { text, style, media_ms: None },
+            body: Body::Comment { text, style, media_ms: None, count: 1 },
         })
     }
 }

@@ -76,7 +76,7 @@ fn placed(items: &[Item]) -> Vec<Placed> {
 }
 
 fn uplink(item: &Item, room: &RoomId, viewer: &ViewerId) -> Option<UplinkEntry> {
-    let Body::Comment { text, style, media_ms } = item.body.clone() else {
+    let Body::Comment { text, style, media_ms, .. } = item.body.clone() else {
         return None;
     };
     Some(UplinkEntry {
@@ -88,7 +88,7 @@ fn uplink(item: &Item, room: &RoomId, viewer: &ViewerId) -> Option<UplinkEntry> 
         may_send: true,
         at: item.at,
         origin: None,
-        act: Act::Comment { cid: Cid(1), text, style, media_ms },
+        act: Act::Comment { cid: Cid(1), text: text.into(), style, media_ms },
     })
 }
 

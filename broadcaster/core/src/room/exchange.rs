@@ -48,6 +48,8 @@ pub enum Output {
         epoch_ms: Wall,
         /// Length of its slots.
         interval_ms: u32,
+        /// Layout of its segments.
+        layout: u32,
     },
     /// A gen begins.
     Opened(GenInfo),
@@ -103,6 +105,10 @@ pub struct Sealed {
     pub crc: u32,
     /// Whether the room writes files for this slot.
     pub is_written: bool,
+    /// Whether the room is recorded.
+    pub is_archived: bool,
+    /// Layout of its gen.
+    pub layout: u32,
     /// Ids recalled lately.
     pub recalled: Vec<ItemId>,
 }

@@ -42,6 +42,12 @@ impl Room {
         Some((timeline.info().gen_no, timeline.slot()))
     }
 
+    /// Whether what it shows now is for those alone who may enter.
+    #[must_use]
+    pub fn is_sealed(&self) -> bool {
+        self.timeline.as_ref().is_some_and(|(it, _)| it.info().is_sealed())
+    }
+
     /// Whether nothing waits and the open slot is still empty: stopping now loses no item.
     #[must_use]
     pub fn is_idle(&self) -> bool {

@@ -23,7 +23,7 @@ impl Room {
             epoch_ms: info.epoch_ms,
             interval_ms: info.interval_ms,
             now_ms: time,
-            spread_ms: self.settings.house.spread_ms,
+            spread_ms: self.spread_ms(info.interval_ms),
             next_tier: None,
             online: self.online,
             heat: self.thermostat.heat(),
@@ -41,8 +41,18 @@ impl Room {
             full,
             lite,
             is_written: self.is_written(now.mono),
+            is_archived: self.settings.is_archived,
+            layout: info.layout,
             recalled: self.repeats.recalled(),
         })));
+    }
+
+    /// Polls are spread over the same part of a longer slot, so their peak falls as their number does.
+    fn spread_ms(&self, interval_ms: u32) -> u32 {
+        let Settings { tempo, house, .. } = &self.settings;
+        let spread_ms = u64::from(house.spread_ms) * u64::from(interval_ms);
+        let spread_ms = u32::try_from(spread_ms / u64::from(tempo.interval_ms.max(1)));
+        spread_ms.unwrap_or(interval_ms).min(interval_ms)
     }
 
     fn lite_comments(&self) -> usize {

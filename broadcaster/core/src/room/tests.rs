@@ -4,6 +4,8 @@ mod any_day;
 mod clocks;
 mod recall;
 mod rest;
+mod succession;
+mod tempo;
 
 use proto::control::{RoomFact, RoomSettings};
 use proto::id::{AppId, ItemId, RoomId, SenderRef, Seq};
@@ -90,9 +92,9 @@ impl Stage {
     fn drain(&mut self) {
         while let Some(output) = self.room.poll() {
             match output {
-                Output::WantGen { after, epoch_ms, interval_ms } => {
+                Output::WantGen { after, epoch_ms, interval_ms, layout } => {
                     self.gens = self.gens.max(after.0) + 1;
-                    let info = GenInfo { gen_no: Gen(self.gens), epoch_ms, interval_ms, layout: 1 };
+                    let info = GenInfo { gen_no: Gen(self.gens), epoch_ms, interval_ms, layout };
                     self.room.handle(Input::Gen(info), self.now);
                 }
                 Output::Opened(info) => self.opened.push(info),
@@ -130,7 +132,10 @@ fn limits(settings: &RoomSettings) -> Settings {
 fn item(id: u64, lane: Lane, sender: u64) -> Item {
     let text = format!("text {id}");
     let body = match lane {
-        Lane::Comment => Body::Comment { text, style: Style::default(), media_ms: None },
+        Lane::Comment => {
+            let (text, style) = (text.into(), Style::default());
+            Body::Comment { text, style, media_ms: None, count: 1 }
+        }
         Lane::HighGift | Lane::LowGift => Body::Gift { gift_no: 1, count: 1, text },
         Lane::Notice => Body::Notice { text },
     };

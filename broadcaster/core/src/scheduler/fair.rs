@@ -68,7 +68,7 @@ impl Senders {
         let due = (queue.len() / senders.max(1)).max(1);
         let first = |gives_way: &dyn Fn(&Item) -> bool| {
             let mut looked_at = queue.iter().take(LOOKED_AT_MAX);
-            looked_at.position(|it| gives_way(&it.item) && !is_spared(&it.item))
+            looked_at.position(|it| gives_way(&it.item) && !is_spared(it))
         };
         let found = if own >= due {
             first(&|it| it.sender == sender)
@@ -85,15 +85,17 @@ impl Senders {
         (!queue.is_empty()).then_some((oldest, Reason::OverBudget))
     }
 
-    fn of(&self, sender: SenderRef) -> usize {
+    /// How many of this sender's comments wait.
+    pub(super) fn of(&self, sender: SenderRef) -> usize {
         self.waiting.get(&sender).copied().unwrap_or_default()
     }
 }
 
-/// Whose comments give way last: those who keep order or paid for being seen.
-const fn is_spared(item: &Item) -> bool {
-    match item.role {
-        Role::Guest | Role::Viewer => false,
+/// What gives way last: the words of those who keep order or paid for being seen, and what several
+/// said.
+const fn is_spared(waiting: &Waiting) -> bool {
+    match waiting.item.role {
+        Role::Guest | Role::Viewer => !waiting.joined.is_empty(),
         Role::Vip | Role::Moderator | Role::Host => true,
     }
 }

@@ -17,11 +17,13 @@ fn limits(items_max: u32, bytes_max: u32) -> Limits {
         wait_ms_max: 3000,
         protected_waiting_max: 100,
         combo: Duration::ZERO,
+        merges_equal: false,
     }
 }
 
 fn item(id: u64, lane: Lane, text: &str) -> Item {
-    let body = Body::Comment { text: text.to_owned(), style: Style::default(), media_ms: None };
+    let body =
+        Body::Comment { text: text.into(), style: Style::default(), media_ms: None, count: 1 };
     Item { id: ItemId(id), lane, sender: SenderRef(1), role: Role::Viewer, at: Wall(0), body }
 }
 
@@ -190,6 +192,76 @@ fn a_recalled_gift_leaves_its_combo_and_the_rest_goes_on_under_the_next_one() {
     assert_eq!(ids, [2, 1, 3, 4]);
 }
 
+#[test]
+fn equal_comments_that_wait_become_one_with_their_count() {
+    let mut scheduler = merging(50);
+    for (id, text) in [(1, "666"), (2, "hello"), (3, "666"), (4, "666 "), (5, "666")] {
+        scheduler.push(said(id, text), Mono(0)).unwrap();
+    }
+
+    let items = scheduler.take(WHOLE, CAPS, Mono(200));
+
+    assert_eq!(items.iter().map(counted).collect::<Vec<_>>(), [(1, 3), (2, 1), (4, 1)]);
+    let fate = Fate::Merged { into: ItemId(1) };
+    let merged = |id| Settled { id: ItemId(id), lane: Lane::Comment, fate };
+    assert_eq!(settled(&mut scheduler), [merged(3), merged(5)]);
+    scheduler.push(said(6, "666"), Mono(300)).unwrap();
+    assert_eq!(scheduler.waiting(Lane::Comment), 1, "what was shown takes in nothing");
+}
+
+#[test]
+fn what_is_styled_or_said_by_somebody_special_stands_by_itself() {
+    let mut scheduler = merging(50);
+    let style = Style { color: 0xff_0000, ..Style::default() };
+    let styled = Body::Comment { text: "666".into(), style, media_ms: None, count: 1 };
+    for (id, role) in (0..6).zip([Role::Vip, Role::Moderator, Role::Host].into_iter().cycle()) {
+        scheduler.push(Item { role, ..said(id, "666") }, Mono(0)).unwrap();
+    }
+    for id in 6..8 {
+        scheduler.push(Item { body: styled.clone(), ..said(id, "") }, Mono(0)).unwrap();
+    }
+    scheduler.push(said(8, "666"), Mono(0)).unwrap();
+
+    assert_eq!(scheduler.waiting(Lane::Comment), 9);
+}
+
+#[test]
+fn a_recalled_comment_leaves_those_who_said_the_same() {
+    let mut scheduler = merging(50);
+    for id in 1..=3 {
+        scheduler.push(said(id, "666"), Mono(0)).unwrap();
+    }
+
+    assert!(scheduler.recall(ItemId(1)));
+    assert!(scheduler.recall(ItemId(3)));
+    let items = scheduler.take(WHOLE, CAPS, Mono(200));
+
+    let found: Vec<_> = items.iter().map(|it| (counted(it), it.sender)).collect();
+    assert_eq!(found, [((2, 1), SenderRef(2))]);
+    assert_eq!(scheduler.senders.of(SenderRef(2)), 0);
+}
+
+#[test]
+fn what_several_said_gives_way_after_what_one_said_and_all_are_told() {
+    let mut scheduler = merging(1);
+    for (id, text) in [(1, "666"), (2, "666"), (3, "a"), (4, "b"), (5, "c")] {
+        scheduler.push(said(id, text), Mono(0)).unwrap();
+    }
+
+    assert_eq!(settled(&mut scheduler).iter().map(|it| it.id.0).collect::<Vec<_>>(), [3]);
+    scheduler.expire(Reason::OverBudget, Mono(3000));
+    assert_eq!(settled(&mut scheduler).iter().map(|it| it.id.0).collect::<Vec<_>>(), [1, 2, 4, 5]);
+}
+
+fn merging(items_max: u32) -> Scheduler {
+    Scheduler::new(Limits { merges_equal: true, ..limits(items_max, 1 << 20) })
+}
+
+/// A comment of a sender of its own.
+fn said(id: u64, text: &str) -> Item {
+    Item { sender: SenderRef(id), ..item(id, Lane::Comment, text) }
+}
+
 const COMBO: Duration = Duration::from_secs(1);
 
 fn gift(id: u64, sender: u64, lane: Lane) -> Item {
@@ -199,9 +271,8 @@ fn gift(id: u64, sender: u64, lane: Lane) -> Item {
 
 fn counted(item: &Item) -> (u64, u32) {
     match item.body {
-        Body::Gift { count, .. } => (item.id.0, count),
-        Body::Comment { .. }
-        | Body::Like { .. }
+        Body::Gift { count, .. } | Body::Comment { count, .. } => (item.id.0, count),
+        Body::Like { .. }
         | Body::Entry
         | Body::Notice { .. }
         | Body::Tombstone { .. }

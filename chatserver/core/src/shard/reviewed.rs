@@ -33,28 +33,41 @@ impl Shard {
     pub(super) fn admit(
         &mut self,
         (asker, viewer, mark): (Asker, ViewerId, Mark),
+        accepted: Accepted,
+        shown: Shown,
+        room: Option<Review>,
+        now: Mono,
+    ) {
+        let asked = Asked {
+            asker,
+            app: accepted.app,
+            room: accepted.room.clone(),
+            viewer: viewer.clone(),
+            mark,
+            found: if let Shown::Held(_) = shown { Found::Marked } else { Found::Nothing },
+            was_held: false,
+            is_settled: false,
+        };
+        self.askers.push(accepted.item.id, asked, now);
+        self.submit(viewer, accepted, shown, room, now);
+    }
+
+    /// The same for one whose sender is known to wait.
+    pub(super) fn submit(
+        &mut self,
+        viewer: ViewerId,
         mut accepted: Accepted,
         shown: Shown,
         room: Option<Review>,
         now: Mono,
     ) {
-        let Accepted { app, room: name, item } = &mut accepted;
-        let id = item.id;
-        let asked = Asked {
-            asker,
-            app: *app,
-            room: name.clone(),
-            viewer: viewer.clone(),
-            mark,
-            is_settled: false,
-        };
-        self.askers.push(id, asked, now);
+        let id = accepted.item.id;
         let found = if let Shown::Held(_) = shown { Found::Marked } else { Found::Nothing };
         let mut sent = None;
         if let (Shown::Masked(masked) | Shown::Held(Some(masked)), Body::Comment { text, .. }) =
-            (shown, &mut item.body)
+            (shown, &mut accepted.item.body)
         {
-            sent = Some(std::mem::replace(text, masked));
+            sent = Some(std::mem::replace(text, masked.into()).into());
         }
         match self.reviews.submit(accepted, found, room, now) {
             Step::Rule(ruling) => self.rule(ruling, now),
@@ -91,7 +104,7 @@ impl Shard {
         room.hear_again(&asked.viewer, item.role, now)
     }
 
-    fn rule(&mut self, ruling: Ruling, now: Mono) {
+    pub(super) fn rule(&mut self, ruling: Ruling, now: Mono) {
         match ruling {
             Ruling::Show(accepted) => self.show(accepted, now),
             Ruling::Shadow(id) => {

@@ -155,7 +155,8 @@ fn list(text: &str, action: Action) -> Words {
 }
 
 fn say(sweep: &mut Sweep, name: &str, id: u64, text: &str, now: u64) {
-    let body = Body::Comment { text: text.into(), style: Style::default(), media_ms: None };
+    let body =
+        Body::Comment { text: text.into(), style: Style::default(), media_ms: None, count: 1 };
     sweep.show(APP, &room(name), &[placed(id, body)], Mono(now));
 }
 

@@ -38,9 +38,13 @@ fn room_settings() -> Value {
     // Up to what `hot_sessions` is.
     properties["cold_sessions"]["maximum"] = json!(u32::MAX);
     let lite = properties["lite_comments_per_s"].take();
+    let mut longest = properties["interval_ms_max"].take();
+    // From what `interval_ms` is.
+    longest["minimum"] = properties["interval_ms"]["minimum"].clone();
     let is_led = json!({ "enum": ["allow", "shadow", "review", "refuse"] });
     let others = [
         ("lite_comments_per_s", or_null(lite)),
+        ("interval_ms_max", or_null(longest)),
         ("links", is_led.clone()),
         ("contacts", is_led),
         (
@@ -65,9 +69,34 @@ fn room_settings() -> Value {
                     senders get a time to come back, or lots are drawn every ten seconds.",
             }),
         ),
+        (
+            "merge_equal",
+            json!({
+                "type": "boolean",
+                "description": "Whether plain comments of viewers with the same text that wait \
+                    at the same time are shown as one with their count.",
+            }),
+        ),
         ("mute_all", json!({ "type": "boolean" })),
         ("guests", json!({ "type": "boolean" })),
         ("segments", json!({ "enum": ["auto", "always", "never"] })),
+        (
+            "sealed",
+            json!({
+                "type": "boolean",
+                "description": "Whether segments are encrypted: only who may enter can read them, \
+                    and there is no JSON and no video. A change takes effect with the next gen, \
+                    some slots later.",
+            }),
+        ),
+        (
+            "archive",
+            json!({
+                "type": ["boolean", "null"],
+                "description": "Whether what the room shows is kept after its slots expire; by \
+                    default as the broadcaster is configured.",
+            }),
+        ),
         ("lanes", or_null(reference("LaneShares"))),
     ];
     properties.extend(others.map(|(name, schema)| (name.to_owned(), schema)));
@@ -84,7 +113,11 @@ mod tests {
 
     #[test]
     fn every_setting_is_in_the_schema_and_nothing_else() {
-        let settings = RoomSettings { review: Some(Review::All), ..RoomSettings::default() };
+        let settings = RoomSettings {
+            review: Some(Review::All),
+            archive: Some(true),
+            ..RoomSettings::default()
+        };
         let settings = serde_json::to_value(settings).unwrap();
         let schema = room_settings();
 

@@ -332,8 +332,12 @@ fn comments(slot: u64, seqs: std::ops::RangeInclusive<u64>) -> Batch {
 }
 
 fn placed(seq: u64) -> Placed {
-    let body =
-        Body::Comment { text: format!("text {seq}"), style: Style::default(), media_ms: None };
+    let body = Body::Comment {
+        text: format!("text {seq}").into(),
+        style: Style::default(),
+        media_ms: None,
+        count: 1,
+    };
     let item = Item {
         id: ItemId(seq),
         lane: Lane::Comment,

@@ -83,6 +83,8 @@ fn line(event: &Event) -> Option<String> {
         | Event::Ack(_)
         | Event::Unanswered { .. }
         | Event::Joined(_)
+        | Event::Catalogue { .. }
+        | Event::Locked { .. }
         | Event::Control(_)
         | Event::Ended(_) => None,
     }
@@ -92,7 +94,8 @@ fn shown(item: &Item) -> String {
     let sender = format!("{:016x}", item.sender.0);
     let sender = sender.get(12..).unwrap_or_default();
     match &item.body {
-        Body::Comment { text, .. } => format!("{sender}  {text}"),
+        Body::Comment { text, count: 1, .. } => format!("{sender}  {text}"),
+        Body::Comment { text, count, .. } => format!("{sender}  {text} × {count}"),
         Body::Gift { gift_no, count, text } => {
             format!("{sender}  ★ gift {gift_no} × {count} {text}")
         }
@@ -133,6 +136,8 @@ fn object(event: &Event) -> Option<Value> {
         Event::Ack(_)
         | Event::Unanswered { .. }
         | Event::Joined(_)
+        | Event::Catalogue { .. }
+        | Event::Locked { .. }
         | Event::Control(_)
         | Event::Ended(_) => None,
     }

@@ -160,14 +160,14 @@ impl Site {
 }
 
 fn placed(number: u64, at: Wall) -> Placed {
-    let text = "x".repeat(TEXT_BYTES);
+    let text = "x".repeat(TEXT_BYTES).into();
     let item = Item {
         id: ItemId::compose(at.0, 1, u16::try_from(number % 4096).unwrap_or(0)),
         lane: Lane::Comment,
         sender: SenderRef(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
         role: Role::Viewer,
         at,
-        body: Body::Comment { text, style: Style::default(), media_ms: None },
+        body: Body::Comment { text, style: Style::default(), media_ms: None, count: 1 },
     };
     Placed { seq: Seq(number), item }
 }

@@ -362,9 +362,10 @@ impl Block {
 
 fn placed(seq: u64, lane: Lane) -> Placed {
     let body = Body::Comment {
-        text: "as long as most".to_owned(),
+        text: "as long as most".into(),
         style: Style::default(),
         media_ms: None,
+        count: 1,
     };
     let item =
         Item { id: ItemId(seq), lane, sender: SenderRef(1), role: Role::Viewer, at: Wall(1), body };

@@ -19,8 +19,12 @@ pub(crate) fn room() -> RoomId {
 
 /// Item `seq` of the room; its id is seq + 1,000.
 pub(crate) fn item(seq: u64) -> Placed {
-    let body =
-        Body::Comment { text: format!("comment {seq}"), style: Style::default(), media_ms: None };
+    let body = Body::Comment {
+        text: format!("comment {seq}").into(),
+        style: Style::default(),
+        media_ms: None,
+        count: 1,
+    };
     let item = Item {
         id: ItemId(1_000 + seq),
         lane: Lane::Comment,
@@ -120,6 +124,8 @@ pub(crate) fn head_of(gen_no: Gen, newest: u64, epoch_ms: Wall) -> Head {
         bases: Vec::new(),
         recalled: Vec::new(),
         catalogue: 0,
+        app: None,
+        dict: None,
         next: None,
         end: None,
         past: Vec::new(),

@@ -14,6 +14,8 @@ enum Step {
     StandStill(u64),
     SetClock(i64),
     Interval(u32),
+    Crowd { sessions: u32, seconds: u64 },
+    TakeOver,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -25,23 +27,27 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (1..60_000_u64).prop_map(Step::StandStill),
         1 => (-60_000..60_000_i64).prop_map(Step::SetClock),
         1 => prop::sample::select(vec![300, 500, 1000, 2000]).prop_map(Step::Interval),
+        2 => (prop::sample::select(vec![0, 20_000, 500_000, 5_000_000]), 1..80_u64)
+            .prop_map(|(sessions, seconds)| Step::Crowd { sessions, seconds }),
+        1 => Just(Step::TakeOver),
     ]
 }
 
 /// Plays the steps; gives the stage and how many items were sent.
 fn play(steps: &[Step], settings: &RoomSettings) -> (Stage, u64) {
     let mut stage = Stage::new(settings);
-    let mut sent = 0;
+    let (mut sent, mut lanes) = (0, Vec::new());
     for step in steps {
         match *step {
             Step::Items { lane, count } => {
                 for _ in 0..count {
                     sent += 1;
+                    lanes.push(lane);
                     stage.tell(Input::Item(item(sent, lane, sent % 3)));
                 }
             }
             Step::Again if sent > 0 => {
-                stage.tell(Input::Item(item(sent, Lane::Comment, sent % 3)));
+                stage.tell(Input::Item(item(sent, lanes[lanes.len() - 1], sent % 3)));
             }
             Step::Again => {}
             Step::Advance(ms) => stage.advance(ms),
@@ -50,6 +56,20 @@ fn play(steps: &[Step], settings: &RoomSettings) -> (Stage, u64) {
             Step::Interval(interval_ms) => {
                 let settings = RoomSettings { interval_ms, ..settings.clone() };
                 stage.tell(Input::Open(Box::new(limits(&settings))));
+            }
+            Step::Crowd { sessions, seconds } => {
+                for _ in 0..seconds {
+                    stage.tell(Input::Gauge { people: sessions, sessions });
+                    stage.advance(1000);
+                }
+            }
+            Step::TakeOver => {
+                stage.take_over(settings);
+                // What has no fate comes again, by the bus or by its journal.
+                stage.deferred.clear();
+                for (id, &lane) in (1..).zip(&lanes) {
+                    stage.tell(Input::Item(item(id, lane, id % 3)));
+                }
             }
         }
     }

@@ -24,6 +24,9 @@ struct Load {
 struct Case {
     items_max: u32,
     percents: [u32; 4],
+    /// So many different texts, and whether equal ones are merged.
+    texts: u64,
+    merges_equal: bool,
     loads: Vec<Load>,
 }
 
@@ -31,8 +34,16 @@ fn case() -> impl Strategy<Value = Case> {
     let load = (1..200_usize, [0..8_u64, 0..20_u64, 0..20_u64, 0..60_u64], 1..50_u64)
         .prop_map(|(flushes, items, senders)| Load { flushes, items, senders });
     let percents = [1..=20_u32, 1..=30_u32, 1..=20_u32, 1..=30_u32];
-    (10..200_u32, percents, prop::collection::vec(load, 1..6))
-        .prop_map(|(items_max, percents, loads)| Case { items_max, percents, loads })
+    let loads = prop::collection::vec(load, 1..6);
+    (10..200_u32, percents, 1..100_u64, any::<bool>(), loads).prop_map(
+        |(items_max, percents, texts, merges_equal, loads)| Case {
+            items_max,
+            percents,
+            texts,
+            merges_equal,
+            loads,
+        },
+    )
 }
 
 /// An item that was taken.
@@ -59,6 +70,7 @@ fn run(case: &Case) -> Run {
     let mut scheduler = Scheduler::new(Limits {
         shares: Shares::new(case.percents).unwrap(),
         protected_waiting_max: PLACES,
+        merges_equal: case.merges_equal,
         ..limits(case.items_max, 1 << 20)
     });
     let mut run = Run::default();
@@ -70,7 +82,8 @@ fn run(case: &Case) -> Run {
                 let id = run.pushed.len() as u64 + 1;
                 run.pushed.insert(id, now);
                 let sender = SenderRef(id % load.senders);
-                if scheduler.push(Item { sender, ..item(id, lane, "text") }, now).is_err() {
+                let text = format!("text {}", id % case.texts);
+                if scheduler.push(Item { sender, ..item(id, lane, &text) }, now).is_err() {
                     run.refused.insert(id);
                 }
             }
@@ -82,7 +95,7 @@ fn run(case: &Case) -> Run {
         run.settled.extend(settled(&mut scheduler));
         run.backlog.push(Lane::ALL.map(|lane| scheduler.waiting(lane) > 0));
     }
-    run.waiting = Lane::ALL.map(|lane| scheduler.waiting(lane)).iter().sum();
+    run.waiting = scheduler.lanes.iter().flatten().map(|it| 1 + it.joined.len()).sum();
     run
 }
 
@@ -110,6 +123,34 @@ proptest! {
         let distinct: BTreeSet<u64> = ended.iter().copied().collect();
         prop_assert_eq!(distinct.len(), ended.len(), "something ended twice");
         prop_assert_eq!(ended.len() + run.waiting, run.pushed.len());
+    }
+
+    #[test]
+    fn counts_say_how_many_were_merged_and_all_of_them_are_told(case in case()) {
+        let run = run(&case);
+
+        let mut counts: BTreeMap<ItemId, u32> = BTreeMap::new();
+        for settled in &run.settled {
+            if let Fate::Merged { into } = settled.fate {
+                prop_assert!(case.merges_equal && settled.lane == Lane::Comment);
+                *counts.entry(into).or_insert(1) += 1;
+            }
+        }
+        for Taken { item, .. } in run.taken.iter().filter(|it| it.item.lane == Lane::Comment) {
+            let (id, count) = counted(item);
+            prop_assert_eq!(count, counts.remove(&ItemId(id)).unwrap_or(1));
+        }
+        prop_assert!(counts.is_empty(), "merged into what was not taken");
+    }
+
+    #[test]
+    fn no_comment_waits_longer_than_it_may(case in case()) {
+        let run = run(&case);
+
+        for Taken { at, item, .. } in run.taken.iter().filter(|it| it.item.lane == Lane::Comment) {
+            let waited = at.since(run.pushed[&item.id.0]);
+            prop_assert!(waited <= Duration::from_millis(3200), "waited {:?}", waited);
+        }
     }
 
     #[test]
