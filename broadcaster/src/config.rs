@@ -5,12 +5,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::ensure;
+use auth_core::secret::Secret;
 use broadcaster_core::lane::Shares;
-use broadcaster_core::settings::{House, INTERVAL_MS_MAX, INTERVAL_MS_MIN};
+use broadcaster_core::settings::{Archived, House, INTERVAL_MS_MAX, INTERVAL_MS_MIN};
+use proto::encoding::Encoding;
 use proto::id::NodeId;
 use serde::{Deserialize, Serialize};
 
 use crate::purge;
+use crate::push::target;
+pub use crate::push::target::Push;
 
 /// One of `[[broadcaster.mirrors]]`: a further directory that gets every segment, for a CDN of its
 /// own. What is slow or fails there is late there alone.
@@ -30,6 +34,11 @@ pub struct Mirror {
 pub struct Config {
     /// This process's number among the broadcasters; no two live ones share it.
     pub node: NodeId,
+    /// Base URL of the auth service: the keys of sealed rooms come from there. While it is empty or
+    /// away, the slots of such rooms wait and are written nowhere; everything else goes on.
+    pub auth_url: String,
+    /// This node's own secret, with which it fetches them.
+    pub secret: Secret,
     /// Where the origin listens.
     pub listen: SocketAddr,
     /// Base URL that is advertised for segments, everything before `/dm/1/…`; empty: this
@@ -48,6 +57,13 @@ pub struct Config {
     pub protected_waiting_max: usize,
     /// Comments a second that the lite tier carries.
     pub lite_comments_per_s: u32,
+    /// Requests a second for one room's slots, counted as its sessions over the length of a slot,
+    /// from which slots become twice and then five times as long. Each doubling halves what the
+    /// CDN has to answer and shows everything so much later; lower it where requests are dear.
+    pub polls_per_s_max: u32,
+    /// Slots that become longer stay at most this long, in milliseconds, where a room does not say
+    /// so. No more than a room's own slots: they never become longer.
+    pub interval_ms_max: u32,
     /// A clock step or standstill up to this many milliseconds is filled with empty slots; a longer
     /// one opens a new gen.
     pub jump_ms_max: u32,
@@ -61,6 +77,12 @@ pub struct Config {
     pub rest_s: u32,
     /// A link's count of people is believed for this many milliseconds.
     pub gauge_ms_max: u32,
+    /// Whether rooms are recorded that do not say so themselves (their `archive`). A room that is
+    /// recorded writes segments all the time.
+    pub archive: bool,
+    /// Days for which recordings and their minute files are kept; 0: nothing is recorded. A busy room
+    /// takes about 6 MB an hour, and its minute files twice as much.
+    pub archive_days: u32,
     /// Slots are kept for this many seconds, about 15 KB a slot and busy room in four files.
     pub retention_s: u32,
     /// Clients spread their polls over this many milliseconds after a slot's end.
@@ -73,6 +95,14 @@ pub struct Config {
     /// Whether slots are also written for HLS players, as `live.m3u8` and a fragment of MP4 each: a
     /// fifth file a slot, of the size of its JSON.
     pub hls: bool,
+    /// How slots are compressed: `gzip`, which every reader of HTTP understands; `br`, about a tenth
+    /// smaller for four times the work; `zstd`, as large as gzip for less work. The last two are for
+    /// houses whose readers are known to understand them: nobody is asked. HLS keeps gzip. It may
+    /// change at any start: slots written before are served as they are.
+    pub encoding: Encoding,
+    /// File of a dictionary from `barrage dict train`; empty: none. With one, each slot is also
+    /// written as `.zbin` for native clients: two further files a slot.
+    pub dictionary: PathBuf,
     /// Viewers that read a room as an FLV stream, over all rooms, about 20 KiB each with their
     /// connections; more are answered 503.
     pub live_max: usize,
@@ -103,6 +133,8 @@ pub struct Config {
     /// Further stores beside the folder `segments` of the data. Each has writers, deadlines and
     /// health of its own; `/readyz` fails when none works.
     pub mirrors: Vec<Mirror>,
+    /// Rooms that are pushed to live CDNs over RTMP.
+    pub pushes: Vec<Push>,
     /// Bounds of the origin's HTTP server.
     pub http: kit::http::Limits,
 }
@@ -111,6 +143,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             node: NodeId(1),
+            auth_url: String::new(),
+            secret: Secret::default(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             base: String::new(),
             flush_ms: 200,
@@ -118,16 +152,22 @@ impl Default for Config {
             shares: [10, 30, 20, 40],
             protected_waiting_max: 10_000,
             lite_comments_per_s: 10,
+            polls_per_s_max: 300_000,
+            interval_ms_max: 5000,
             jump_ms_max: 30_000,
             hot_hold_ms: 2000,
             cold_hold_ms: 10_000,
             rest_s: 300,
             gauge_ms_max: 4000,
+            archive: false,
+            archive_days: 30,
             retention_s: 600,
             spread_ms: 300,
             hold_extra_ms: 500,
             held_max: 10_000,
             hls: false,
+            encoding: Encoding::Gzip,
+            dictionary: PathBuf::new(),
             live_max: 2_000,
             recent_bytes_max: 64 * 1024 * 1024,
             queues_max: 1024,
@@ -140,7 +180,9 @@ impl Default for Config {
             takeover_s: 120,
             drain_ms_max: 3000,
             mirrors: Vec::new(),
-            http: kit::http::Limits::default(),
+            pushes: Vec::new(),
+            // A CDN holds requests of many rooms over one connection.
+            http: kit::http::Limits { streams_max: 128, ..kit::http::Limits::default() },
         }
     }
 }
@@ -166,11 +208,21 @@ impl Config {
             let is_well = purge::authority(cache).is_some();
             ensure!(is_well, "purge names {cache:?}, which is no http://host:port");
         }
+        target::targets(&self.pushes)?;
         let hold_ms = INTERVAL_MS_MAX.saturating_add(self.hold_extra_ms);
         ensure!(hold_ms < self.http.answer_ms_max, "http.answer_ms_max is shorter than a hold");
+        ensure!(self.polls_per_s_max > 0, "polls_per_s_max is 0");
         let jump = "jump_ms_max is shorter than a slot";
         ensure!(self.jump_ms_max >= INTERVAL_MS_MIN, jump);
         Ok(())
+    }
+
+    const fn archived(&self) -> Archived {
+        match (self.archive_days, self.archive) {
+            (0, _) => Archived::None,
+            (_, false) => Archived::Asked,
+            (_, true) => Archived::All,
+        }
     }
 
     /// What the rooms' machines keep to.
@@ -186,6 +238,9 @@ impl Config {
             hot_hold: millis(self.hot_hold_ms),
             cold_hold: millis(self.cold_hold_ms),
             rest: Duration::from_secs(self.rest_s.into()),
+            interval_ms_max: self.interval_ms_max,
+            polls_per_s_max: self.polls_per_s_max,
+            archived: self.archived(),
         }
     }
 }
@@ -211,6 +266,7 @@ mod tests {
             Config { flush_ms: 19, ..Config::default() },
             Config { retention_s: 0, ..Config::default() },
             Config { writers: 0, ..Config::default() },
+            Config { polls_per_s_max: 0, ..Config::default() },
             Config { base: "https://cdn.example/".to_owned(), ..Config::default() },
             Config { purge: vec!["edge:80".to_owned()], ..Config::default() },
             Config { hold_extra_ms: 10_000, ..Config::default() },

@@ -41,6 +41,8 @@ pub(crate) struct Owned {
     found: Option<BTreeMap<RoomId, Found>>,
     rooms: BTreeMap<RoomId, Driven>,
     next_tick: Mono,
+    /// When the first of its rooms has to have its turn.
+    due: Mono,
 }
 
 /// What must be read or created for a room.
@@ -49,7 +51,7 @@ pub(crate) enum Want {
     /// Find out how it goes on.
     Open { room: RoomId, found: Option<Box<Found>> },
     /// Create a gen.
-    Gen { room: RoomId, after: Gen, epoch_ms: Wall, interval_ms: u32 },
+    Gen { room: RoomId, after: Gen, epoch_ms: Wall, interval_ms: u32, layout: u32 },
 }
 
 impl Owned {
@@ -61,6 +63,7 @@ impl Owned {
             found: None,
             rooms: BTreeMap::new(),
             next_tick: Mono(0),
+            due: Mono(u64::MAX),
         }
     }
 
@@ -82,6 +85,11 @@ impl Owned {
     /// Whether a room is being opened, runs, or has just ended.
     pub(crate) fn drives(&self, room: &RoomId) -> bool {
         self.rooms.contains_key(room)
+    }
+
+    /// Whether a room runs whose gen is not sealed.
+    pub(crate) fn shows_openly(&self, room: &RoomId) -> bool {
+        self.rooms.get(room).and_then(Driven::room).is_some_and(|it| !it.is_sealed())
     }
 
     /// Its rooms.
@@ -117,7 +125,10 @@ impl Owned {
                     counts.item(lane, Became::Deferred);
                     self.ledger.done(id);
                 }
-                self.next_tick = self.next_tick.min(driven.deadline(now.mono + LOOK));
+                let due = driven.deadline(now.mono + LOOK);
+                self.next_tick = self.next_tick.min(due);
+                // What is due since before it came could not have been done before.
+                self.due = self.due.min(due.max(now.mono));
             }
         }
         new
@@ -161,7 +172,7 @@ impl Owned {
         if !fact.open {
             driven.handle(Input::Close, now);
         }
-        let job = Job::Adopt { room: room.clone(), term: self.term, head };
+        let job = Job::Adopt { room: room.clone(), app: fact.app, term: self.term, head };
         self.parcel.jobs.insert(0, job);
         let entries =
             entries.drain(..).map(|event| RoomEntry { app: fact.app, room: room.clone(), event });
@@ -208,6 +219,9 @@ impl Owned {
         let mut entries = Vec::new();
         let mut wants = Vec::new();
         let (mut lost, mut over) = (Vec::new(), Vec::new());
+        if self.due <= now.mono {
+            counts.tick_late.observe(now.mono.since(self.due).as_secs_f64());
+        }
         self.next_tick = Mono(u64::MAX);
         for (room, driven) in &mut self.rooms {
             if let Life::Unknown { since } = driven.life()
@@ -238,6 +252,7 @@ impl Owned {
             self.rooms.remove(&room);
             self.parcel.jobs.push(Job::Release { room });
         }
+        self.due = self.next_tick;
         self.parcel.pack(entries);
         wants
     }

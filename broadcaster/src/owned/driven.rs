@@ -33,6 +33,8 @@ pub(crate) struct Driven {
     stage: Stage,
     parked: Vec<Item>,
     pending: VecDeque<Pending>,
+    /// The running gen, if its segments are sealed.
+    sealed: Option<Gen>,
     /// Since when nothing more can come of it.
     ended: Option<Mono>,
 }
@@ -74,9 +76,10 @@ pub(crate) struct Said {
 }
 
 impl Driven {
-    pub(crate) const fn unknown(app: AppId, since: Mono) -> Self {
+    pub(crate) fn unknown(app: AppId, since: Mono) -> Self {
         let stage = Stage::Unknown { since };
-        Self { app, stage, parked: Vec::new(), pending: VecDeque::new(), ended: None }
+        let (parked, pending) = (Vec::new(), VecDeque::new());
+        Self { app, stage, parked, pending, sealed: None, ended: None }
     }
 
     pub(crate) const fn app(&self) -> AppId {
@@ -155,8 +158,15 @@ impl Driven {
         room.handle(Input::Carry(start.repeats), now);
         let mut again = Vec::new();
         if let Some(resume) = start.resume {
+            let gen_no = resume.info.gen_no;
             again.extend(resume.flushes.iter().cloned().map(flush_event));
+            self.sealed = resume.info.is_sealed().then_some(resume.info.gen_no);
             room.handle(Input::Resume(Box::new(resume)), now);
+            // Pollers were told which gen comes next, and when.
+            let next = start.head.filter(|it| it.gen_no == gen_no).and_then(|it| it.next);
+            if let Some(next) = next {
+                room.handle(Input::Gen(next), now);
+            }
         }
         for item in self.parked.drain(..) {
             room.handle(Input::Item(item), now);
@@ -208,10 +218,10 @@ impl Driven {
                 items: u32::try_from(pending.items.len()).unwrap_or(u32::MAX),
                 crc: pending.crc,
             });
-            for (id, lane) in pending.items {
-                counts.item(lane, Became::Sealed);
-                said.done.push(id);
+            for same in pending.items.chunk_by(|one, other| one.1 == other.1) {
+                counts.items(same[0].1, Became::Sealed, same.len());
             }
+            said.done.extend(pending.items.iter().map(|it| it.0));
             counts.seals.inc();
         }
         said
@@ -219,14 +229,16 @@ impl Driven {
 
     fn say(&mut self, output: Output, name: &RoomId, term: Term, counts: &Counts, said: &mut Said) {
         match output {
-            Output::WantGen { after, epoch_ms, interval_ms } => {
+            Output::WantGen { after, epoch_ms, interval_ms, layout } => {
                 let room = name.clone();
-                said.wants.push(Want::Gen { room, after, epoch_ms, interval_ms });
+                said.wants.push(Want::Gen { room, after, epoch_ms, interval_ms, layout });
             }
             Output::Opened(info) => {
                 let (gen_no, epoch_ms) = (info.gen_no, info.epoch_ms);
-                let interval_ms = info.interval_ms;
-                said.events.push(RoomEvent::Opened { gen_no, epoch_ms, interval_ms });
+                let (interval_ms, layout) = (info.interval_ms, info.layout);
+                said.events.push(RoomEvent::Opened { gen_no, epoch_ms, interval_ms, layout });
+                let sealed = info.is_sealed().then_some(gen_no);
+                said.facts.extend(self.tell_sealed(sealed, name));
                 said.jobs.push(Job::Opened { room: name.clone(), info });
             }
             Output::Flush(flush) => {
@@ -236,7 +248,12 @@ impl Driven {
             Output::Fates(told) => {
                 let fates = told.iter().map(|it| (it.id, it.fate)).collect();
                 said.events.push(RoomEvent::Fates { fates });
-                said.done.extend(told.iter().filter(|it| self.is_done(it, counts)).map(|it| it.id));
+                let end = |it: &Told| (it.lane, became(it.fate));
+                for same in told.chunk_by(|one, other| end(one) == end(other)) {
+                    let (lane, became) = end(&same[0]);
+                    counts.items(lane, became, same.len());
+                }
+                said.done.extend(told.iter().filter(|it| self.is_done(it)).map(|it| it.id));
             }
             Output::Deferred(id, lane) => {
                 counts.item(lane, Became::Deferred);
@@ -252,24 +269,31 @@ impl Driven {
                 said.facts.push(Fact::Heat { app, room, heat, gen_no, slot });
                 tracing::info!(room = %name, ?heat, online, "room changes its heat");
             }
-            Output::Ended => tracing::info!(room = %name, "room ended"),
+            Output::Ended => {
+                said.jobs.push(Job::Ended { room: name.clone() });
+                said.facts.extend(self.tell_sealed(None, name));
+                tracing::info!(room = %name, "room ended");
+            }
         }
     }
 
-    /// Counts a told item. One that is told again while its slot is open is done with the slot.
-    fn is_done(&self, told: &Told, counts: &Counts) -> bool {
+    /// Who gives out keys must know which gen is sealed, or that none is any more.
+    fn tell_sealed(&mut self, sealed: Option<Gen>, name: &RoomId) -> Option<Fact> {
+        let before = std::mem::replace(&mut self.sealed, sealed);
+        let (gen_no, ended) = (sealed.or(before)?, sealed.is_none());
+        Some(Fact::Sealed { app: self.app, room: name.clone(), gen_no, ended })
+    }
+
+    /// Whether nothing more is to be done for a told item. One that is told again while its slot is
+    /// open is done with the slot.
+    fn is_done(&self, told: &Told) -> bool {
         match told.fate {
-            Fate::Shed { reason } => {
-                counts.item(told.lane, Became::Shed(reason));
-                true
-            }
             Fate::Sealed { gen_no, slot, .. } => {
-                counts.item(told.lane, Became::Told);
                 let is_pending = |it: &Pending| (it.gen_no, it.slot) == (gen_no, slot);
                 let open = self.room().and_then(Room::open_slot);
                 open.is_none_or(|it| (gen_no, slot) < it) && !self.pending.iter().any(is_pending)
             }
-            Fate::Merged { .. } => true,
+            Fate::Shed { .. } | Fate::Merged { .. } => true,
         }
     }
 
@@ -289,4 +313,12 @@ impl Driven {
 fn flush_event(flush: Flush) -> RoomEvent {
     let Flush { gen_no, slot, part, at, items } = flush;
     RoomEvent::Flush { gen_no, slot, part, at, items }
+}
+
+const fn became(fate: Fate) -> Became {
+    match fate {
+        Fate::Sealed { .. } => Became::Told,
+        Fate::Merged { .. } => Became::Merged,
+        Fate::Shed { reason } => Became::Shed(reason),
+    }
 }

@@ -54,6 +54,7 @@ metrics! {
     LINK_LEAVES_WAITING = Gauge "link_leaves_waiting" [] "Leaves not yet told to chatservers.";
     LINK_LEAVES_UNTOLD_TOTAL = Counter "link_leaves_untold_total" [] "Leaves given up because too many waited.";
     LINK_KEYS_HORIZON_SECONDS = Gauge "link_keys_horizon_seconds" [] "How long logins survive without the auth service.";
+    LINK_ROOM_KEY_FETCHES_TOTAL = Counter "link_room_key_fetches_total" ["outcome"] "Fetches of sealed rooms' keys from the auth service: ok, failed.";
     LINK_KEY_FETCHES_TOTAL = Counter "link_key_fetches_total" ["outcome"] "Fetches of keys from the auth service: ok, failed.";
     LINK_CONTROL_AGE_MILLISECONDS = Gauge "link_control_age_milliseconds" [] "How old the node's knowledge of control is; nobody is let in beyond control_ms_max.";
     LINK_POLICY_REFUSALS_TOTAL = Counter "link_policy_refusals_total" [] "Joins refused because a room's policy does not let this kind of account in.";
@@ -141,17 +142,28 @@ metrics! {
     CHATSERVER_REQUESTS_LIMITED_TOTAL = Counter "chatserver_requests_limited_total" [] "Requests of the business API refused because their app asks too often.";
 
     BROADCASTER_ROOMS = Gauge "broadcaster_rooms" [] "Rooms driven by this process.";
-    BROADCASTER_ITEMS_TOTAL = Counter "broadcaster_items_total" ["lane", "fate"] "Items by lane and fate: sealed, told_again, deferred, or the reason why shed.";
+    BROADCASTER_ITEMS_TOTAL = Counter "broadcaster_items_total" ["lane", "fate"] "Items by lane and fate: sealed, merged, told_again, deferred, or the reason why shed.";
+    BROADCASTER_TICK_LATE_SECONDS = Histogram "broadcaster_tick_late_seconds" [] "How late a partition's rooms had their turn, from when the first of them was due.";
     BROADCASTER_FLUSHES_TOTAL = Counter "broadcaster_flushes_total" [] "Flushes with items.";
     BROADCASTER_SEALS_TOTAL = Counter "broadcaster_seals_total" [] "Slots sealed, empty ones included.";
     BROADCASTER_SEGMENT_BYTES_TOTAL = Counter "broadcaster_segment_bytes_total" ["tier"] "Compressed bytes of binary segments.";
     BROADCASTER_STORE_ERRORS_TOTAL = Counter "broadcaster_store_errors_total" ["store", "call"] "Calls to a store that failed or came too late, by the store's number: create, replace, get, remove; queue_full, erasure_lost.";
     BROADCASTER_PURGES_TOTAL = Counter "broadcaster_purges_total" ["outcome"] "Files of erased items that caches were told to forget: done, refused, away, queue_full.";
     BROADCASTER_STORES_REFUSING = Gauge "broadcaster_stores_refusing" [] "Stores whose newest write failed; slots are served from memory while all do.";
+    BROADCASTER_KEY_FETCHES_TOTAL = Counter "broadcaster_key_fetches_total" ["outcome"] "Fetches of sealed rooms' keys: ok, failed.";
+    BROADCASTER_KEYLESS_SLOTS = Gauge "broadcaster_keyless_slots" [] "Slots of sealed rooms that wait for a key.";
+    BROADCASTER_KEYLESS_SLOTS_LOST_TOTAL = Counter "broadcaster_keyless_slots_lost_total" [] "Slots of sealed rooms that were pushed and written nowhere, since their key did not come.";
+    BROADCASTER_UNOPENED_FILES_TOTAL = Counter "broadcaster_unopened_files_total" [] "Sealed files that did not open when a room was taken over: their items may be shown again.";
     BROADCASTER_PUBLISH_ERRORS_TOTAL = Counter "broadcaster_publish_errors_total" ["topic", "why"] "Records that the bus did not take at once, or a unit not at all.";
     BROADCASTER_RECORDS_SKIPPED_TOTAL = Counter "broadcaster_records_skipped_total" ["topic"] "Records that could not be decoded, were gone before they were read, or were too many.";
     BROADCASTER_HELD_REQUESTS = Gauge "broadcaster_held_requests" [] "Requests that wait for the next slot.";
     BROADCASTER_LIVE_VIEWERS = Gauge "broadcaster_live_viewers" [] "Viewers that read a room as an FLV stream.";
     BROADCASTER_LIVE_LAGGED_TOTAL = Counter "broadcaster_live_lagged_total" [] "FLV viewers that were let go since they read too slowly.";
+    BROADCASTER_PUSHES_UP = Gauge "broadcaster_pushes_up" ["push"] "1 while a push, by its number in the configuration, is taken; 0 while it is away, or its room is another's.";
+    BROADCASTER_PUSH_CONNECTIONS_TOTAL = Counter "broadcaster_push_connections_total" ["push", "outcome"] "Connections of a push that were taken, and why others were not or ended: unreachable, refused, late, unclear, lost.";
+    BROADCASTER_PUSH_FRAMES_TOTAL = Counter "broadcaster_push_frames_total" ["push"] "Frames that a push sent.";
+    BROADCASTER_PUSH_LOST_MOMENTS_TOTAL = Counter "broadcaster_push_lost_moments_total" ["push"] "Flushes and ends of slots that a push gave up while it was away or slow.";
+    BROADCASTER_ARCHIVE_SLOTS_TOTAL = Counter "broadcaster_archive_slots_total" ["outcome"] "Slots of recorded rooms: recorded, or lost since no store had them any more.";
+    BROADCASTER_ARCHIVE_ERRORS_TOTAL = Counter "broadcaster_archive_errors_total" ["call"] "What the archive could not do and tries again: read, write, sync, erase, publish, remove.";
     BROADCASTER_ORIGIN_ANSWERS_TOTAL = Counter "broadcaster_origin_answers_total" ["status"] "Answers of the origin, by status.";
 }
