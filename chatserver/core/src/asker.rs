@@ -7,6 +7,8 @@ use foldhash::HashMap;
 use proto::id::{AppId, Cid, ItemId, NodeId, RoomId, SessionId, ViewerId};
 use proto::time::Mono;
 
+use crate::review::Found;
+
 /// How long an answer may take: a comment is shown, merged or shed within a few seconds, and a
 /// takeover of its room adds five.
 pub const LIFE: Duration = Duration::from_secs(60);
@@ -38,6 +40,10 @@ pub struct Asked {
     pub viewer: ViewerId,
     /// What it counts for the next ones.
     pub mark: Mark,
+    /// What was found in it.
+    pub found: Found,
+    /// Whether its room has held it back for as long as it does.
+    pub was_held: bool,
     /// Whether the sender has the verdict.
     pub is_settled: bool,
 }
@@ -133,6 +139,8 @@ mod tests {
 
     fn asked(cid: u64) -> Asked {
         Asked {
+            found: Found::Nothing,
+            was_held: false,
             is_settled: true,
             asker: Asker { node: NodeId(1), session: SessionId(2), cid: Cid(cid) },
             app: AppId(1),

@@ -345,7 +345,8 @@ impl Room {
         false
     }
 
-    fn settings(&self) -> Option<&RoomSettings> {
+    /// What it says, once it is known.
+    pub(crate) fn settings(&self) -> Option<&RoomSettings> {
         self.fact.as_ref().map(|it| &it.settings)
     }
 

@@ -51,26 +51,53 @@ pub fn judge(
     now: Mono,
 ) -> Result<(Shown, Option<Sketch>), Refusal> {
     let Taste { settings, lists, past, echo } = taste;
+    let (action, masked) = look(scanner, text, role, settings, lists);
+    let matters = !keeps_order(role) && settings.repeat_ms.max(settings.echo_max) > 0;
+    let sketch = matters.then(|| Sketch::new(text, scanner.folded().glyphs()));
+    if let Some(sketch) = &sketch {
+        check_repeats(sketch, settings, past, echo, now)?;
+    }
+    Ok((shown(action, masked)?, sketch))
+}
+
+/// Judges what waited since it was admitted: words, links and contacts, as they are listed now.
+pub(crate) fn judge_again(
+    scanner: &mut Scanner,
+    text: &str,
+    role: Role,
+    settings: &RoomSettings,
+    lists: &[&Words],
+) -> Result<Shown, Refusal> {
+    let (action, masked) = look(scanner, text, role, settings, lists);
+    shown(action, masked)
+}
+
+/// What is done about the words, links and contacts of `text`; and it with stars for what is masked.
+fn look(
+    scanner: &mut Scanner,
+    text: &str,
+    role: Role,
+    settings: &RoomSettings,
+    lists: &[&Words],
+) -> (Action, Option<String>) {
     let hits = scanner.scan(text, lists);
     let worst = hits.iter().map(|it| it.action).max().unwrap_or_default();
     let is_masked = matches!(worst, Action::Mask | Action::Review)
         && hits.iter().any(|it| it.action == Action::Mask);
     let masked = is_masked.then(|| words::mask(text, hits));
     let is_free = keeps_order(role);
-    let matters = !is_free && settings.repeat_ms.max(settings.echo_max) > 0;
-    let sketch = matters.then(|| Sketch::new(text, scanner.folded().glyphs()));
-    if let Some(sketch) = &sketch {
-        check_repeats(sketch, settings, past, echo, now)?;
-    }
     let led = if is_free { Action::Allow } else { led(text, scanner.folded(), settings) };
-    let shown = match worst.max(led) {
+    (worst.max(led), masked)
+}
+
+fn shown(action: Action, masked: Option<String>) -> Result<Shown, Refusal> {
+    Ok(match action {
         Action::Allow => Shown::Plain,
         Action::Mask => masked.map_or(Shown::Plain, Shown::Masked),
         Action::Shadow => Shown::Shadowed,
         Action::Review => Shown::Held(masked),
         Action::Refuse => return Err(never(Reason::Words)),
-    };
-    Ok((shown, sketch))
+    })
 }
 
 fn check_repeats(

@@ -1,15 +1,17 @@
 //! Comments that rooms hold back before they go to the bus.
 
-use proto::control::Action;
 use proto::envelope::Accepted;
 use proto::id::{AppId, ItemId, RoomId};
+use proto::item::Body;
 use proto::time::Mono;
 use proto::verdict::Reason;
 
 use super::{BUSY_RETRY_MS, Output, Shard};
 use crate::hold::Waiting;
 use crate::judge::{Now, Refusal, keeps_order, later, never};
+use crate::review::{Found, Ruling};
 use crate::room::Room;
+use crate::text::{self, Shown};
 use crate::words::Words;
 
 /// When the sender may try again whose comment its room had no place to hold.
@@ -50,6 +52,10 @@ impl Shard {
         }
         // Of whom nobody knows any more that they wait, nobody can be told.
         let Some(asked) = self.askers.find(item.id) else { return };
+        if asked.was_held {
+            self.outputs.push_back(Output::Publish(accepted));
+            return;
+        }
         let waiting = Waiting { at: now, viewer: asked.viewer.clone(), accepted };
         let unheld = if self.holds_more { self.hold.push(waiting) } else { Some(waiting) };
         if let Some(waiting) = unheld {
@@ -59,7 +65,7 @@ impl Shard {
     }
 
     /// Lets go on whose time is over, unless something was done to room or sender meanwhile, or
-    /// nobody may say it any more.
+    /// nobody may say it any more. What came to be masked, shadowed or reviewed meanwhile is.
     pub(super) fn release(&mut self, now: Now) {
         if self.hold.is_empty() {
             return;
@@ -69,12 +75,37 @@ impl Shard {
             rooms.get(&(app, room.clone())).map_or(0, |it| it.hold_ms())
         };
         for waiting in self.hold.release(hold_ms, now.mono) {
-            let may_go_on = self.may_go_on(&waiting, now);
-            match may_go_on.and_then(|()| self.read_again(&waiting.accepted)) {
-                Ok(()) => self.outputs.push_back(Output::Publish(waiting.accepted)),
+            match self.may_go_on(&waiting, now).and_then(|()| self.read_again(&waiting)) {
+                Ok(shown) => self.go_on(waiting, shown, now.mono),
                 Err(refusal) => self.refuse(waiting.accepted.item.id, refusal, now.mono),
             }
         }
+    }
+
+    /// Shows what waited, as what it says is judged now.
+    fn go_on(&mut self, waiting: Waiting, shown: Shown, now: Mono) {
+        let Waiting { viewer, mut accepted, .. } = waiting;
+        let id = accepted.item.id;
+        match shown {
+            Shown::Plain => {}
+            Shown::Masked(masked) => put(&mut accepted, masked),
+            Shown::Shadowed => return self.rule(Ruling::Shadow(id), now),
+            Shown::Held(masked) => {
+                // Of whom nobody knows any more that they wait, nobody can be told.
+                let Some(asked) = self.askers.find(id) else { return };
+                asked.was_held = true;
+                // What was marked when it was sent, its hook has seen.
+                if std::mem::replace(&mut asked.found, Found::Marked) == Found::Nothing {
+                    let key = (accepted.app, accepted.room.clone());
+                    let review = self.rooms.get(&key).and_then(Room::review);
+                    return self.submit(viewer, accepted, Shown::Held(masked), review, now);
+                }
+                if let Some(masked) = masked {
+                    put(&mut accepted, masked);
+                }
+            }
+        }
+        self.outputs.push_back(Output::Publish(accepted));
     }
 
     /// Gives everything back to its senders, and holds nothing more: this process ends.
@@ -99,17 +130,26 @@ impl Shard {
         room.hear_again(viewer, item.role, now.wall)
     }
 
-    /// Whether no word of it is refused: lists may have changed while it waited.
-    fn read_again(&mut self, Accepted { app, room, item }: &Accepted) -> Result<(), Refusal> {
-        let own = self.rooms.get(&(*app, room.clone())).and_then(Room::words);
-        let lists = self.words.get(app).into_iter().chain(own);
+    /// How it is shown by the lists and settings of now: they may have changed while it waited.
+    fn read_again(&mut self, waiting: &Waiting) -> Result<Shown, Refusal> {
+        let Waiting { viewer, accepted: Accepted { app, room, item }, .. } = waiting;
+        let room = self.rooms.get(&(*app, room.clone()));
+        let (room, settings) =
+            room.and_then(|it| Some((it, it.settings()?))).ok_or(never(Reason::NoRoom))?;
+        let lists = self.words.get(app).into_iter().chain(room.words());
         let lists: Vec<&Words> = lists.map(|it| &**it).collect();
-        let hits = self.scanner.scan(item.body.text().unwrap_or_default(), &lists);
-        let is_refused = hits.iter().any(|it| it.action == Action::Refuse);
-        if is_refused { Err(never(Reason::Words)) } else { Ok(()) }
+        let role = room.people.role(viewer, item.role);
+        let text = item.body.text().unwrap_or_default();
+        text::judge_again(&mut self.scanner, text, role, settings, &lists)
     }
 
     fn hold_ms(&self, app: AppId, room: &RoomId) -> u32 {
         self.rooms.get(&(app, room.clone())).map_or(0, |it| it.hold_ms())
+    }
+}
+
+fn put(accepted: &mut Accepted, masked: String) {
+    if let Body::Comment { text, .. } = &mut accepted.item.body {
+        *text = masked.into();
     }
 }
