@@ -224,9 +224,11 @@ impl Driver {
                     | Fact::Mute { .. }
                     | Fact::Ban { .. }
                     | Fact::Words { .. }
+                    | Fact::Catalogue(_)
                     | Fact::Exclude { .. }
                     | Fact::Person { .. }
                     | Fact::Attribute { .. }
+                    | Fact::Sealed { .. }
                     | Fact::Kick { .. }
                     | Fact::Close { .. }
                     | Fact::Keep { .. }

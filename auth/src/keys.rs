@@ -1,4 +1,4 @@
-//! `POST /v1/keys/link` and `POST /v1/keys/masters`.
+//! `POST /v1/keys/link`, `POST /v1/keys/masters` and `POST /v1/keys/rooms`.
 
 use std::sync::Arc;
 
@@ -12,7 +12,11 @@ use axum::routing::post;
 use axum::{Json, Router};
 use kit::meter::list;
 use kit::problem::Problem;
-use proto::keys::{LinkKeys, LinkKeysRequest, Masters};
+use proto::id::Gen;
+use proto::keys::{
+    LinkKeys, LinkKeysRequest, Masters, ROOM_GENS_MAX, ROOMS_MAX, RoomGens, RoomKeys,
+    RoomKeysAnswer, RoomKeysRequest,
+};
 
 use crate::site::Site;
 
@@ -28,6 +32,7 @@ pub(crate) fn router(site: Arc<Site>) -> Router {
     Router::new()
         .route("/v1/keys/link", post(link))
         .route("/v1/keys/masters", post(masters))
+        .route("/v1/keys/rooms", post(rooms))
         .with_state(site)
 }
 
@@ -45,6 +50,43 @@ async fn masters(State(site): State<Arc<Site>>, headers: HeaderMap) -> Response 
         .and_then(|_| check_masters(&site))
         .map(|()| Masters { interval_s: site.interval_s, masters: site.masters.read().clone() });
     respond(&site, "masters", answer)
+}
+
+async fn rooms(
+    State(site): State<Arc<Site>>,
+    headers: HeaderMap,
+    body: Result<Json<RoomKeysRequest>, JsonRejection>,
+) -> Response {
+    respond(&site, "rooms", room_keys(&site, &headers, body))
+}
+
+/// Both kinds of nodes see what is said in every room anyway: they get the keys of any.
+fn room_keys(
+    site: &Site,
+    headers: &HeaderMap,
+    body: Result<Json<RoomKeysRequest>, JsonRejection>,
+) -> Result<RoomKeysAnswer, Box<Problem>> {
+    let node = site.nodes.authorize(headers, NodeRole::Broadcaster);
+    node.or_else(|_| site.nodes.authorize(headers, NodeRole::Link))?;
+    let Json(request) = body.map_err(|it| bad(it.body_text()))?;
+    if request.rooms.len() > ROOMS_MAX {
+        return Err(bad(format!("more than {ROOMS_MAX} rooms")));
+    }
+    if request.rooms.iter().any(|it| it.gens.len() > ROOM_GENS_MAX) {
+        return Err(bad(format!("a room with more than {ROOM_GENS_MAX} gens")));
+    }
+    let apps = site.app_ids();
+    if let Some(other) = request.rooms.iter().find(|it| !apps.contains(&it.app)) {
+        return Err(forbidden("no_app", format!("there is no app {}", other.app)));
+    }
+    check_masters(site)?;
+    let (now, keyring) = (site.clock.wall(), site.keyring.read());
+    let room = |RoomGens { app, room, gens }| {
+        let of_gen = |it: Gen| keyring.room_keys(app, &room, it, now);
+        let keys = gens.into_iter().flat_map(of_gen).map(|it| it.tell()).collect();
+        RoomKeys { room, keys }
+    };
+    Ok(RoomKeysAnswer { rooms: request.rooms.into_iter().map(room).collect() })
 }
 
 fn link_keys(

@@ -201,7 +201,8 @@ fn room_of(act: &Fact) -> Option<&RoomId> {
         | Fact::Kick { room, .. }
         | Fact::Exclude { room, .. }
         | Fact::Person { room, .. }
-        | Fact::Attribute { room, .. } => Some(room),
+        | Fact::Attribute { room, .. }
+        | Fact::Sealed { room, .. } => Some(room),
         Fact::Epoch(_)
         | Fact::Room(_)
         | Fact::Close { .. }
@@ -213,6 +214,7 @@ fn room_of(act: &Fact) -> Option<&RoomId> {
         | Fact::Policy(_)
         | Fact::Sdk(_)
         | Fact::Words { .. }
+        | Fact::Catalogue(_)
         | Fact::Revoked { .. } => None,
     }
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::address::{Address, Transport};
 use crate::head::Base;
 use crate::id::{AppId, RoomId};
+use crate::keys::RoomKeys;
 use crate::time::Wall;
 
 /// The question.
@@ -85,6 +86,10 @@ pub struct EnterResponse {
     pub delivery: Vec<Delivery>,
     /// Where segments are served.
     pub segments: Vec<Base>,
+    /// What opens the segments of the rooms that may be entered and are sealed: the keys of the
+    /// running gen and of the next one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<RoomKeys>,
     /// How to try again.
     pub retry: Retry,
     /// Without addresses, when to ask again: later the more viewers there was no place for.
@@ -120,9 +125,9 @@ impl BatchResponse {
     /// there is none, or if it names an address that is not there.
     #[must_use]
     pub fn answer(&self, question: usize) -> Option<Result<EnterResponse, Problem>> {
-        let (offers, delivery, retry_after_ms) = match self.answers.get(question)? {
-            BatchAnswer::Offers { offers, delivery, retry_after_ms } => {
-                (offers, delivery, *retry_after_ms)
+        let (offers, delivery, keys, retry_after_ms) = match self.answers.get(question)? {
+            BatchAnswer::Offers { offers, delivery, keys, retry_after_ms } => {
+                (offers, delivery, keys, *retry_after_ms)
             }
             BatchAnswer::Problem(problem) => return Some(Err(problem.clone())),
         };
@@ -135,6 +140,7 @@ impl BatchResponse {
             addresses: offers.iter().map(offer).collect::<Option<_>>()?,
             delivery: delivery.clone(),
             segments: self.segments.clone(),
+            keys: keys.clone(),
             retry: self.retry,
             retry_after_ms,
         }))
@@ -151,6 +157,9 @@ pub enum BatchAnswer {
         offers: Vec<BatchOffer>,
         /// Delivery paths in order of preference for this class of client.
         delivery: Vec<Delivery>,
+        /// What opens the segments of sealed rooms.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        keys: Vec<RoomKeys>,
         /// Without addresses, when to ask again.
         #[serde(default, skip_serializing_if = "is_zero")]
         retry_after_ms: u32,

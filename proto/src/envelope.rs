@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::close::CloseCode;
 use crate::frame::Outcome;
+use crate::head::PLAIN;
 use crate::heat::Heat;
 use crate::id::{
     AppId, Cid, DeviceId, Gen, ItemId, NodeId, RoomId, SessionId, SlotNo, UnitId, ViewerId,
@@ -165,6 +166,9 @@ pub enum RoomEvent {
         epoch_ms: Wall,
         /// Length of a slot.
         interval_ms: u32,
+        /// Layout of its segments: [`crate::head::PLAIN`] or [`crate::head::SEALED`].
+        #[serde(default = "plain", skip_serializing_if = "is_plain")]
+        layout: u32,
     },
     /// Items were given their places.
     Flush {
@@ -238,4 +242,12 @@ pub struct RoomGauge {
     pub sessions: u32,
     /// Comments offered in the last second, sampled ones included.
     pub offered: u32,
+}
+
+const fn plain() -> u32 {
+    PLAIN
+}
+
+const fn is_plain(layout: &u32) -> bool {
+    *layout == PLAIN
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{AppId, NodeId, UnitId};
+use crate::id::{AppId, Gen, NodeId, RoomId, UnitId};
 
 /// `POST /v1/keys/link`: a link asks for its own keys.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -73,6 +73,65 @@ pub struct Master {
     pub key: String,
 }
 
+/// Gens of one room in one question: the running one, the one that follows, and older ones whose
+/// segments are read again.
+pub const ROOM_GENS_MAX: usize = 64;
+/// Rooms in one question.
+pub const ROOMS_MAX: usize = 256;
+/// Keys that one room's viewers are told at a time: two gens, with each of up to eight masters.
+pub const ROOM_KEYS_MAX: usize = 16;
+/// Hexadecimal digits of a room's key: 16 bytes, for AES-128.
+pub const ROOM_KEY_DIGITS: usize = 32;
+
+/// `POST /v1/keys/rooms`: a broadcaster or a link asks for what seals rooms' segments.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RoomKeysRequest {
+    /// At most [`ROOMS_MAX`].
+    pub rooms: Vec<RoomGens>,
+}
+
+/// A room and some of its gens.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RoomGens {
+    /// App of the room.
+    pub app: AppId,
+    /// Which room.
+    pub room: RoomId,
+    /// Which gens; at most [`ROOM_GENS_MAX`].
+    pub gens: Vec<Gen>,
+}
+
+/// The answer: as the rooms were asked for, in order.
+#[derive(Clone, Deserialize, Serialize)]
+pub struct RoomKeysAnswer {
+    /// One for each room.
+    pub rooms: Vec<RoomKeys>,
+}
+
+/// What opens the segments of a sealed room.
+#[derive(Clone, Deserialize, Eq, PartialEq, Serialize)]
+pub struct RoomKeys {
+    /// Which room.
+    pub room: RoomId,
+    /// Of each gen the key that seals comes first, and behind it those under other masters, which
+    /// sealed before.
+    pub keys: Vec<RoomKey>,
+}
+
+/// `HKDF(master, "dm-room/v1" || app || room || gen)`.
+#[derive(Clone, Deserialize, Eq, PartialEq, Serialize)]
+pub struct RoomKey {
+    /// Gen.
+    #[serde(rename = "gen")]
+    pub gen_no: Gen,
+    /// Master.
+    pub kid: u8,
+    /// 16 bytes in hex.
+    pub key: String,
+}
+
 macro_rules! silent_debug {
     ($($name:ident)+) => {
         $(impl std::fmt::Debug for $name {
@@ -83,4 +142,4 @@ macro_rules! silent_debug {
     };
 }
 
-silent_debug!(LinkKeys TokenKey ResumeKey Masters Master);
+silent_debug!(LinkKeys TokenKey ResumeKey Masters Master RoomKeysAnswer RoomKeys RoomKey);

@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use proto::control::EpochFact;
-use proto::id::{AppId, UnitId};
+use proto::id::{AppId, Gen, RoomId, UnitId};
 use proto::keys::{LinkKeys, Masters, ResumeKey, TokenKey};
 use proto::time::Wall;
 
@@ -20,6 +20,7 @@ use crate::derive::{EpochKey, LinkId, SecretBytes, from_hex, link_id, to_hex};
 use crate::mac::{self, Alg};
 use crate::resume;
 use crate::revocation::Voids;
+use crate::room_key::RoomKey;
 use crate::token::{self, Claims, KeyName, KeySource, NoKey};
 
 pub use link::{LinkKeyring, TOKEN_KEYS_MAX};
@@ -283,6 +284,21 @@ impl Keyring {
             }
         }
         LinkKeys { interval_s: self.interval_s, tokens, resumes }
+    }
+
+    /// The keys of one gen of a sealed room: the first one seals, the others opened what was sealed
+    /// before a rotation. Masters are held before an epoch names them, so whoever asks around a
+    /// rotation holds the key that will seal next; one that is void now does not come at all.
+    #[must_use]
+    pub fn room_keys(&self, app: AppId, room: &RoomId, gen_no: Gen, now: Wall) -> Vec<RoomKey> {
+        let epoch = epoch_of(now, self.interval_s);
+        let minting = self.epochs.get(&epoch).and_then(|it| it.valid(epoch, &self.voids).next());
+        let sealing = minting.map(|(kid, _)| *kid);
+        let valid = self.masters.iter().filter(|(kid, _)| !self.voids.is_void(*kid, epoch));
+        let mut keys: Vec<_> =
+            valid.map(|(kid, master)| RoomKey::derive(master, *kid, app, room, gen_no)).collect();
+        keys.sort_by_key(|it| Some(it.kid()) != sealing);
+        keys
     }
 
     /// How many token keys [`Keyring::link_keys`] gives at most, with two masters in each epoch:

@@ -171,9 +171,11 @@ fn rank(fact: &Fact) -> Option<u64> {
         | Fact::Move { .. }
         | Fact::Lease(_)
         | Fact::Words { .. }
+        | Fact::Catalogue(_)
         | Fact::Exclude { .. }
         | Fact::Person { .. }
-        | Fact::Attribute { .. } => None,
+        | Fact::Attribute { .. }
+        | Fact::Sealed { .. } => None,
     }
 }
 

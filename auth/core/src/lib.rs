@@ -13,6 +13,7 @@ pub mod policy;
 pub mod replay;
 pub mod resume;
 pub mod revocation;
+pub mod room_key;
 pub mod sealed;
 pub mod secret;
 pub mod ticket;

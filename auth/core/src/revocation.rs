@@ -103,8 +103,10 @@ impl Revocations {
             | Fact::Policy(_)
             | Fact::Sdk(_)
             | Fact::Words { .. }
+            | Fact::Catalogue(_)
             | Fact::Person { .. }
-            | Fact::Attribute { .. } => {}
+            | Fact::Attribute { .. }
+            | Fact::Sealed { .. } => {}
         }
     }
 

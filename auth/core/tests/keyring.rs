@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use auth_core::keyring::{AHEAD_MAX, KeyError, Keyring, LinkKeyring, epoch_of, epochs_back};
 use auth_core::link_id;
+use auth_core::room_key::RoomKey;
 use auth_core::token::NoKey;
 use proto::control::EpochFact;
-use proto::id::{AppId, UnitId};
+use proto::id::{AppId, Gen, RoomId, UnitId};
 use proto::keys::{LinkKeys, Master, Masters, TokenKey};
 use proto::time::Wall;
 
@@ -107,6 +108,24 @@ fn masters_that_an_epoch_names_and_nobody_has_brought_are_missed() {
     assert_eq!(keyring.missing_masters(now).into_iter().collect::<Vec<_>>(), [1]);
     keyring.replace_masters(&masters(&[1, 0])).unwrap();
     assert!(keyring.missing_masters(now).is_empty());
+}
+
+#[test]
+fn a_room_s_key_is_that_of_the_minting_master_and_void_ones_are_gone() {
+    let mut keyring = keyring(&[2, 1, 0]);
+    let now = at(EPOCH, 0);
+    let kids = |keyring: &Keyring| {
+        let keys = keyring.room_keys(APP, &RoomId::parse("paid").unwrap(), Gen(3), now);
+        keys.iter().map(RoomKey::kid).collect::<Vec<_>>()
+    };
+    let before = kids(&keyring);
+
+    keyring.handle(&EpochFact { kids: vec![1, 0], ..fact(EPOCH) }, now).unwrap();
+    let minting = kids(&keyring);
+    keyring.revoke(1, EPOCH, EPOCH + 9);
+
+    assert_eq!((before, minting), (vec![2, 1, 0], vec![1, 2, 0]));
+    assert_eq!(kids(&keyring), [0, 2]);
 }
 
 /// A link that has not fetched the new master yet must open what others seal.

@@ -4,6 +4,7 @@
 mod away;
 mod operate;
 mod recording;
+mod rooms;
 mod two;
 mod world;
 

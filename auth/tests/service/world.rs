@@ -31,6 +31,7 @@ pub(crate) const T: u32 = 600;
 pub(crate) const LINK: NodeId = NodeId(7);
 pub(crate) const OTHER_LINK: NodeId = NodeId(8);
 pub(crate) const GSLB: NodeId = NodeId(1);
+pub(crate) const BROADCASTER: NodeId = NodeId(4);
 pub(crate) const ADDRESS: &str = "link-07.example:443";
 pub(crate) const OPERATOR_KEY: &str = "the key of an operator, long enough for anyone";
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
@@ -133,6 +134,7 @@ impl World {
             global_bus: Arc::clone(&self.bus),
             nodes: [
                 node(GSLB, NodeRole::Gslb),
+                node(BROADCASTER, NodeRole::Broadcaster),
                 node(LINK, NodeRole::Link),
                 node(OTHER_LINK, NodeRole::Link),
             ]

@@ -128,8 +128,10 @@ impl Event {
             | Fact::Policy(_)
             | Fact::Sdk(_)
             | Fact::Words { .. }
+            | Fact::Catalogue(_)
             | Fact::Person { .. }
-            | Fact::Attribute { .. } => return None,
+            | Fact::Attribute { .. }
+            | Fact::Sealed { .. } => return None,
         })
     }
 }

@@ -9,6 +9,7 @@ use crate::head::Base;
 use crate::heat::Heat;
 use crate::id::{Cid, Gen, ItemId, RoomId, SessionId, SlotNo};
 use crate::item::{Placed, Role};
+use crate::keys::RoomKeys;
 use crate::time::Wall;
 use crate::verdict::{Reason, Verdict};
 
@@ -253,6 +254,9 @@ pub enum Control {
         /// What stands there now; others stay as they are.
         attributes: Vec<Attribute>,
     },
+    /// What opens the segments of a sealed room: the keys of the running gen and of the next one,
+    /// at most [`crate::keys::ROOM_KEYS_MAX`]. They are told to who comes in, and when they change.
+    Keys(RoomKeys),
 }
 
 /// The server ends the session.

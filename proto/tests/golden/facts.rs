@@ -7,7 +7,7 @@ use proto::decode::DecodeError;
 use proto::limits::FACT_BYTES_MAX;
 
 /// One of each kind.
-const FACTS: [&str; 18] = [
+const FACTS: [&str; 19] = [
     r#"{"fact":"epoch","epoch":2975000,"interval_s":600,"alg":1,"random":"a0a1","kids":[1,0]}"#,
     r#"{"fact":"room","app":1,"room":"r-1","version":7,"open":true,"settings":{"slow_mode_ms":5}}"#,
     r#"{"fact":"mute","app":1,"room":"r-1","viewer":"Zoë","until":1800000000000}"#,
@@ -26,6 +26,7 @@ const FACTS: [&str; 18] = [
     r#"{"fact":"exclude","app":1,"room":"r-1","what":{"range":"2001:db8::/32"},"until":5}"#,
     r#"{"fact":"person","app":1,"room":"r-1","viewer":"u","standing":{"role":"vip","listed":true}}"#,
     r#"{"fact":"attribute","app":1,"room":"r-1","attribute":{"name":"n","version":3,"value":-7}}"#,
+    r#"{"fact":"sealed","app":1,"room":"r-1","gen":3,"ended":true}"#,
 ];
 
 /// Decodes; what is accepted must survive another turn unchanged.

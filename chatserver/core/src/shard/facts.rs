@@ -102,9 +102,12 @@ impl Shard {
             | Fact::Sdk(_)
             // The shell reads the list, and tells it by `Input::Words`.
             | Fact::Words { .. }
+            // Broadcasters publish it.
+            | Fact::Catalogue(_)
             // Links keep both.
             | Fact::Exclude { .. }
             | Fact::Attribute { .. }
+            | Fact::Sealed { .. }
             | Fact::Revoked { .. } => {}
         }
     }

@@ -196,6 +196,8 @@ pub(crate) fn ended(act: Fact) -> Option<Fact> {
         | Fact::Policy(_)
         | Fact::Sdk(_)
         | Fact::Words { .. }
+        | Fact::Catalogue(_)
+        | Fact::Sealed { .. }
         | Fact::Revoked { .. } => None,
     }
 }
@@ -221,6 +223,8 @@ fn ends(act: &Fact) -> Wall {
         | Fact::Policy(_)
         | Fact::Sdk(_)
         | Fact::Words { .. }
+        | Fact::Catalogue(_)
+        | Fact::Sealed { .. }
         | Fact::Revoked { .. } => NEVER,
     }
 }

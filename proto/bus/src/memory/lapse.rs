@@ -32,6 +32,7 @@ pub(super) fn has_lapsed(value: &[u8], age: Duration, now: Wall) -> bool {
         Ok(Fact::Close { .. } | Fact::Move { .. } | Fact::Keep { .. }) => age > ORDER_KEPT,
         Ok(Fact::Kick { .. }) => age > KICK_KEPT,
         Ok(Fact::Epoch(_)) => age > EPOCH_KEPT,
+        Ok(Fact::Sealed { ended, .. }) => ended && age > CLOSED_KEPT,
         Ok(Fact::Room(room)) => !room.open && age > CLOSED_KEPT,
         Ok(
             Fact::Heat { .. }
@@ -39,7 +40,8 @@ pub(super) fn has_lapsed(value: &[u8], age: Duration, now: Wall) -> bool {
             | Fact::Revoked { .. }
             | Fact::Policy(_)
             | Fact::Sdk(_)
-            | Fact::Words { .. },
+            | Fact::Words { .. }
+            | Fact::Catalogue(_),
         )
         | Err(_) => false,
     }

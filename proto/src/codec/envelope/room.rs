@@ -51,9 +51,9 @@ fn size_hint(event: &RoomEvent) -> usize {
 
 fn write_event(b: &mut Builder, event: &RoomEvent) -> (fb::RoomEvent, WIPOffset<UnionWIPOffset>) {
     match event {
-        RoomEvent::Opened { gen_no, epoch_ms, interval_ms } => {
+        RoomEvent::Opened { gen_no, epoch_ms, interval_ms, layout } => {
             let (gen_no, epoch_ms, interval_ms) = (gen_no.0, epoch_ms.0, *interval_ms);
-            let args = fb::OpenedArgs { gen_no, epoch_ms, interval_ms };
+            let args = fb::OpenedArgs { gen_no, epoch_ms, interval_ms, layout: *layout };
             (fb::RoomEvent::Opened, fb::Opened::create(b, &args).as_union_value())
         }
         RoomEvent::Flush { gen_no, slot, part, at, items } => {
@@ -158,6 +158,7 @@ fn read_event(it: fb::RoomEntry<'_>, items_max: usize) -> Result<RoomEvent, Deco
             gen_no: Gen(it.gen_no()),
             epoch_ms: Wall(it.epoch_ms()),
             interval_ms: it.interval_ms(),
+            layout: it.layout(),
         });
     }
     if let Some(it) = it.event_as_heated() {

@@ -1,6 +1,7 @@
 //! Server to client.
 
 mod attributes;
+mod keys;
 
 use bytes::Bytes;
 use flatbuffers::{UnionWIPOffset, WIPOffset};
@@ -206,6 +207,10 @@ fn change(b: &mut Builder, control: &Control) -> (fb::Change, WIPOffset<UnionWIP
             let args = attributes::write(b, room, all);
             (fb::Change::AttributesChange, fb::AttributesChange::create(b, &args).as_union_value())
         }
+        Control::Keys(it) => {
+            let args = keys::write(b, it);
+            (fb::Change::KeysChange, fb::KeysChange::create(b, &args).as_union_value())
+        }
     }
 }
 
@@ -352,6 +357,9 @@ fn read_control(it: fb::Control<'_>) -> Result<Control, DecodeError> {
     }
     if let Some(it) = it.change_as_attributes_change() {
         return attributes::read(it);
+    }
+    if let Some(it) = it.change_as_keys_change() {
+        return keys::read(it);
     }
     refused("change")
 }

@@ -118,9 +118,11 @@ fn room_event() -> impl Strategy<Value = RoomEvent> {
 fn room_change() -> impl Strategy<Value = RoomEvent> {
     let slot = any::<u64>().prop_map(SlotNo);
     prop_oneof![
-        (gen_no(), any::<u64>(), any::<u32>()).prop_map(|(gen_no, epoch_ms, interval_ms)| {
-            RoomEvent::Opened { gen_no, epoch_ms: Wall(epoch_ms), interval_ms }
-        }),
+        (gen_no(), any::<(u64, u32, u32)>()).prop_map(
+            |(gen_no, (epoch_ms, interval_ms, layout))| {
+                RoomEvent::Opened { gen_no, epoch_ms: Wall(epoch_ms), interval_ms, layout }
+            }
+        ),
         (gen_no(), slot.clone(), any::<u32>(), any::<u32>())
             .prop_map(|(gen_no, slot, items, crc)| RoomEvent::Seal { gen_no, slot, items, crc }),
         vec((any::<u64>().prop_map(ItemId), fate()), 0..12)

@@ -8,6 +8,7 @@ use proto::frame::{
     Login, LoginOk, Path, Refused, Report, Resumed, Seal, Uplink, Welcome,
 };
 use proto::id::{AttributeName, Cid, DeviceId, SessionId, SlotNo};
+use proto::keys::{ROOM_KEYS_MAX, RoomKey, RoomKeys};
 use proto::limits::BASES_MAX;
 use proto::quality::BaseReport;
 use proto::time::Wall;
@@ -209,7 +210,17 @@ fn control() -> impl Strategy<Value = Control> {
             .prop_map(|(room, until)| Control::Muted { room, until: Wall(until) }),
         (room(), vec(attribute(), 0..5))
             .prop_map(|(room, attributes)| Control::Attributes { room, attributes }),
+        (room(), vec(room_key(), 0..=ROOM_KEYS_MAX))
+            .prop_map(|(room, keys)| Control::Keys(RoomKeys { room, keys })),
     ]
+}
+
+fn room_key() -> impl Strategy<Value = RoomKey> {
+    (gen_no(), any::<u8>(), "[0-9a-f]{32}").prop_map(|(gen_no, kid, key)| RoomKey {
+        gen_no,
+        kid,
+        key,
+    })
 }
 
 fn attribute() -> impl Strategy<Value = Attribute> {
