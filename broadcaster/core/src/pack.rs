@@ -7,7 +7,6 @@ use bytes::Bytes;
 use proto::encoding::Encoding;
 pub use proto::encoding::expand;
 use proto::head::Tier;
-use proto::id::ItemId;
 use proto::item::{Item, Placed, Repeat};
 use proto::segment::{Header, Segment};
 
@@ -49,7 +48,10 @@ impl Packed {
 /// Puts a slot's flushes together; `repeats` are what earlier slots must show again.
 #[must_use]
 pub fn pack(header: Header, flushes: Vec<Vec<Placed>>, repeats: Vec<Repeat>) -> Segment {
-    let items = flushes.into_iter().flatten().collect();
+    let mut items = Vec::with_capacity(flushes.iter().map(Vec::len).sum());
+    for mut flush in flushes {
+        items.append(&mut flush);
+    }
     Segment { header, items, repeats }
 }
 
@@ -78,12 +80,9 @@ pub fn lite(
 
 /// CRC-32 over the items' ids as little-endian u64, in order, as a seal carries it.
 pub fn crc<'a>(items: impl IntoIterator<Item = &'a Item>) -> u32 {
-    let mut hasher = crc32fast::Hasher::new();
-    for item in items {
-        let ItemId(id) = item.id;
-        hasher.update(&id.to_le_bytes());
-    }
-    hasher.finalize()
+    // At once: the checksum of eight bytes costs as much as that of a hundred.
+    let bytes: Vec<u8> = items.into_iter().flat_map(|it| it.id.0.to_le_bytes()).collect();
+    crc32fast::hash(&bytes)
 }
 
 #[cfg(test)]
