@@ -111,7 +111,11 @@ impl Key {
         keys: [&Self; N],
         messages: [Padded<'_>; N],
     ) -> [[u8; MAC_BYTES]; N] {
-        let together = Hmac::sign_each(keys.map(Self::sha256), &messages);
+        // One alone takes its blocks in one go.
+        let together = match N {
+            1 => None,
+            _ => Hmac::sign_each(keys.map(Self::sha256), &messages),
+        };
         let digests =
             together.unwrap_or_else(|| std::array::from_fn(|at| keys[at].digest(&messages[at])));
         digests.map(bytes)
@@ -128,9 +132,7 @@ impl Key {
     #[must_use]
     #[inline]
     pub fn is_signed(&self, message: &Padded<'_>, mac: &[u8; MAC_BYTES]) -> bool {
-        let pairs = self.digest(message).into_iter().zip(mac.as_chunks().0);
-        let differing = pairs.fold(0, |all, (own, it)| all | (own ^ u32::from_be_bytes(*it)));
-        differing.ct_eq(&0).into()
+        is_same(self.digest(message), mac)
     }
 
     #[inline(always)]
@@ -163,7 +165,7 @@ impl Secret {
 
     /// Whether `mac` is the message's; the time taken does not depend on where they differ.
     pub(crate) fn has_signed(&self, message: &[u8], mac: &[u8]) -> bool {
-        bytes(self.0.sign(message)).ct_eq(mac).into()
+        mac.try_into().is_ok_and(|mac| is_same(self.0.sign(message), mac))
     }
 }
 
@@ -171,6 +173,14 @@ impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Key({}, …)", self.alg().name())
     }
+}
+
+/// Whether they are the same; the time taken does not depend on where they differ.
+#[inline(always)]
+fn is_same(digest: Digest, mac: &[u8; MAC_BYTES]) -> bool {
+    let pairs = digest.into_iter().zip(mac.as_chunks().0);
+    let differing = pairs.fold(0, |all, (own, it)| all | (own ^ u32::from_be_bytes(*it)));
+    differing.ct_eq(&0).into()
 }
 
 #[inline(always)]
@@ -211,7 +221,7 @@ impl<H: Zeroize> Hmac<H> {
     where
         H: Hash<BLOCK>,
     {
-        finish(&*self.outer, &bytes(finish(&*self.inner, message)))
+        finish_hash(&*self.outer, finish(&*self.inner, message))
     }
 
     #[inline(always)]
@@ -221,7 +231,7 @@ impl<H: Zeroize> Hmac<H> {
     {
         let mut inner = H::clone(&self.inner);
         inner.absorb(message.blocks);
-        finish(&*self.outer, &bytes(inner.digest()))
+        finish_hash(&*self.outer, inner.digest())
     }
 
     /// A block of each in turn; nothing if a key is missing.
@@ -245,10 +255,28 @@ impl<H: Zeroize> Hmac<H> {
         }
         let mut digests = [Digest::default(); N];
         for ((digest, state), key) in digests.iter_mut().zip(&inner).zip(keys) {
-            *digest = finish(&*key?.outer, &bytes(state.digest()));
+            *digest = finish_hash(&*key?.outer, state.digest());
         }
         Some(digests)
     }
+}
+
+/// The hash of the one block behind `state`, and then a hash.
+#[inline(always)]
+fn finish_hash<H: Hash<BLOCK>, const BLOCK: usize>(state: &H, digest: Digest) -> Digest {
+    // Constant but for the hash: a hash function takes sixteen bytes at a time, and would have to
+    // wait for what was put down in smaller pieces just before.
+    let mut block = const {
+        let mut block = [0; BLOCK];
+        block[MAC_BYTES] = 0x80;
+        let [.., high, low] = ((BLOCK + MAC_BYTES) as u64 * 8).to_be_bytes();
+        (block[BLOCK - 2], block[BLOCK - 1]) = (high, low);
+        block
+    };
+    block[..MAC_BYTES].copy_from_slice(&bytes(digest));
+    let mut state = state.clone();
+    state.absorb(&[block]);
+    state.digest()
 }
 
 /// The hash of the one block behind `state`, and then `message`.

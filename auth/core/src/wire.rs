@@ -19,7 +19,7 @@ pub(crate) const NAMES_BYTES_MAX: usize = (1 + ACCOUNT_BYTES_MAX)
 pub(crate) struct Damaged;
 
 /// Puts down account, device and rooms.
-#[inline]
+#[inline(always)]
 pub(crate) fn put_names(
     account: &[u8],
     device: Option<&DeviceId>,
@@ -34,7 +34,7 @@ pub(crate) fn put_names(
     }
 }
 
-#[inline]
+#[inline(always)]
 fn put_name(name: &[u8], mut put: impl FnMut(&[u8])) {
     put(&[u8::try_from(name.len()).expect("the ids' grammars end at 64 bytes")]);
     put(name);

@@ -22,8 +22,19 @@ impl<'a> Padded<'a> {
     pub fn new(room: &'a mut [[u8; BLOCK_BYTES]], bytes: usize) -> Self {
         let blocks = (bytes + PADDING_BYTES_MIN).div_ceil(BLOCK_BYTES);
         let room = &mut room[..blocks];
+        room.as_flattened_mut()[bytes..].fill(0);
+        Self::in_zeros(room, bytes)
+    }
+
+    /// The same where there are zeros behind them.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    #[inline(always)]
+    pub(crate) fn in_zeros(room: &'a mut [[u8; BLOCK_BYTES]], bytes: usize) -> Self {
+        let blocks = (bytes + PADDING_BYTES_MIN).div_ceil(BLOCK_BYTES);
+        let room = &mut room[..blocks];
         let padding = &mut room.as_flattened_mut()[bytes..];
-        padding.fill(0);
         padding[0] = 0x80;
         if let Some(length) = padding.last_chunk_mut() {
             // The key's block counts, too.

@@ -259,6 +259,11 @@ fn mint_in<const N: usize, const BLOCKS: usize>(
     mut take: impl FnMut(usize, Signed<'_>),
 ) {
     let mut rooms = [[[0; BLOCK_BYTES]; BLOCKS]; N];
+    // Before the names: a hash takes sixteen bytes at a time, and would have to wait for those that
+    // were put down by eights just before it.
+    for (room, own) in rooms.iter_mut().zip(&own) {
+        room[0] = shared.head(own);
+    }
     let mut names_bytes = 0;
     if let Some((first, others)) = rooms.split_first_mut() {
         names_bytes = shared.put_names(first[1..].as_flattened_mut());
@@ -266,11 +271,8 @@ fn mint_in<const N: usize, const BLOCKS: usize>(
             other[1..].copy_from_slice(&first[1..]);
         }
     }
-    for (room, own) in rooms.iter_mut().zip(&own) {
-        room[0] = shared.head(own);
-    }
     let message_bytes = BLOCK_BYTES + names_bytes;
-    let messages = rooms.each_mut().map(|it| Padded::new(it, message_bytes));
+    let messages = rooms.each_mut().map(|it| Padded::in_zeros(it, message_bytes));
     let macs = mac::Key::sign_each(own.map(|it| &it.key.mac), messages);
     for (at, (room, mac)) in rooms.iter_mut().zip(macs).enumerate() {
         let raw = &mut room.as_flattened_mut()[DOMAIN.len()..message_bytes + MAC_BYTES];
@@ -282,8 +284,7 @@ fn mint_in<const N: usize, const BLOCKS: usize>(
 }
 
 impl Shared<'_> {
-    /// Domain and fixed fields, eight bytes at a time: a hash that takes sixteen would have to wait
-    /// for bytes that were put down one by one.
+    /// Domain and fixed fields, eight bytes at a time.
     #[inline]
     fn head(&self, own: &Own<'_>) -> [u8; BLOCK_BYTES] {
         let [domain @ .., a, b, c, d] = DOMAIN;
