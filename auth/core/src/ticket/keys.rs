@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ED25519, ParsedPublicKey};
+use foldhash::HashMap;
 use jsonwebtoken::errors::{Error, ErrorKind};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use proto::id::AppId;
 
-use super::{Audience, Jwks, TicketRefusal};
+use super::{Audience, Jwks, TicketRefusal, head};
 use crate::app::{App, TicketAlg, TicketKey};
 use crate::mac;
 
@@ -49,8 +51,17 @@ pub enum TicketKeyError {
 /// The ticket keys of all apps. `Debug` prints no secret.
 #[derive(Clone, Debug)]
 pub struct TicketKeys {
-    apps: BTreeMap<AppId, BTreeMap<String, PinnedKey>>,
+    apps: BTreeMap<AppId, Keys>,
     audience: Option<String>,
+}
+
+/// The ticket keys of one app.
+#[derive(Clone, Debug, Default)]
+struct Keys {
+    /// By name.
+    named: BTreeMap<String, Arc<PinnedKey>>,
+    /// By the heads that usually name them.
+    headed: HashMap<String, Arc<PinnedKey>>,
 }
 
 /// A key with the one algorithm it may be used with, ready to verify. `Debug` prints nothing of it.
@@ -74,13 +85,16 @@ impl TicketKeys {
         sets: &BTreeMap<AppId, Jwks>,
         audience: Option<String>,
     ) -> Result<Self, TicketKeyError> {
-        let mut parsed: BTreeMap<AppId, BTreeMap<String, PinnedKey>> = BTreeMap::new();
+        let mut parsed: BTreeMap<AppId, Keys> = BTreeMap::new();
         for app in apps {
             let keys = parsed.entry(app.id).or_default();
             let configured = app.ticket_keys.iter().map(|it| (&it.kid, pinned(app.id, it)));
             let set = sets.get(&app.id).into_iter().flat_map(|it| &it.keys);
             for (kid, key) in configured.chain(set.map(|(kid, key)| (kid, Ok(key.clone())))) {
-                if keys.insert(kid.clone(), key?).is_some() {
+                let key = Arc::new(key?);
+                let heads = head::usual(kid, key.alg()).into_iter();
+                keys.headed.extend(heads.map(|it| (it, Arc::clone(&key))));
+                if keys.named.insert(kid.clone(), key).is_some() {
                     return Err(TicketKeyError::Twice { app: app.id, kid: kid.clone() });
                 }
             }
@@ -90,7 +104,12 @@ impl TicketKeys {
 
     pub(super) fn find(&self, app: AppId, kid: &str) -> Result<&PinnedKey, TicketRefusal> {
         let keys = self.apps.get(&app).ok_or(TicketRefusal::UnknownApp { app })?;
-        keys.get(kid).ok_or(TicketRefusal::UnknownKey { app })
+        keys.named.get(kid).map(Arc::as_ref).ok_or(TicketRefusal::UnknownKey { app })
+    }
+
+    /// The key that a head names, if it is written as usual; its algorithm is the key's then.
+    pub(super) fn of_usual(&self, app: AppId, head: &str) -> Option<&PinnedKey> {
+        self.apps.get(&app)?.headed.get(head).map(Arc::as_ref)
     }
 
     pub(super) fn is_audience(&self, named: Option<&Audience>) -> bool {
