@@ -62,19 +62,32 @@ pub enum Refusal {
 }
 
 impl Wants {
+    /// All but the national one.
+    const USUAL: Self = {
+        use Transport::{Quic, Tcp, Tls, Ws, Wss};
+        Self::only(&[Tls, Wss, Quic, Tcp, Ws])
+    };
+
     /// These transports, best first, repeats left out; all but the national one if there is none.
     #[must_use]
-    pub fn new(transports: &[Transport]) -> Self {
+    #[inline]
+    pub const fn new(transports: &[Transport]) -> Self {
+        if transports.is_empty() { Self::USUAL } else { Self::only(transports) }
+    }
+
+    const fn only(transports: &[Transport]) -> Self {
         let mut wants = Self { order: [Transport::Tls; TRANSPORTS], len: 0, mask: 0 };
-        for &transport in transports {
-            let bit = 1 << transport as u8;
+        let mut at = 0;
+        while at < transports.len() {
+            let bit = 1 << transports[at] as u8;
             if wants.mask & bit == 0 {
-                wants.order[wants.len] = transport;
+                wants.order[wants.len] = transports[at];
                 wants.len += 1;
                 wants.mask |= bit;
             }
+            at += 1;
         }
-        if wants.len == 0 { Self::default() } else { wants }
+        wants
     }
 
     #[inline]
@@ -85,8 +98,7 @@ impl Wants {
 
 impl Default for Wants {
     fn default() -> Self {
-        use Transport::{Quic, Tcp, Tls, Ws, Wss};
-        Self::new(&[Tls, Wss, Quic, Tcp, Ws])
+        Self::USUAL
     }
 }
 
