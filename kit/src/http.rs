@@ -5,6 +5,7 @@
 
 mod connection;
 mod hot;
+mod seldom;
 mod watch;
 
 use std::io;
@@ -44,10 +45,13 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub struct Limits {
     /// Connections at a time; more are closed at once. One costs about 20 KiB, with TLS 30 KiB. One of
     /// HTTP/1.1 that asks without reading costs up to 64 KiB, and TLS keeps up to 64 KiB of answers
-    /// besides. At worst, one of HTTP/2 costs 0.5 MiB: 16 requests with heads of 16 KiB, 128 KiB of
-    /// bodies that nobody reads yet, and what is sent. Bodies that are read come on top, up to
+    /// besides. At worst, one of HTTP/2 costs 0.5 MiB: 16 requests (`streams_max`) with heads of
+    /// 16 KiB, 128 KiB of bodies that nobody reads yet, and what is sent. Bodies that are read come on top, up to
     /// `body_bytes_max` each. 10,000 such connections take 5 GiB: lower it where that is not there.
     pub connections_max: u32,
+    /// Requests that an HTTP/2 connection may have open at a time; further ones wait with the client.
+    /// Each may cost 16 KiB while its head comes, and what its answer takes.
+    pub streams_max: u32,
     /// Time for a TLS handshake, in milliseconds; before it for a PROXY header, where there are
     /// trusted proxies.
     pub handshake_ms_max: u32,
@@ -70,6 +74,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections_max: 10_000,
+            streams_max: 16,
             handshake_ms_max: 5_000,
             header_ms_max: 10_000,
             answer_ms_max: 20_000,

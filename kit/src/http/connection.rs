@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -25,8 +24,6 @@ use super::hot::long::Taken;
 use super::hot::short::{Left, Short};
 use super::watch::{Activity, Silence, Watched, running};
 
-/// Requests that an HTTP/2 client may have open at a time.
-const STREAMS_MAX: u32 = 16;
 /// Bytes of a request's head.
 const HEAD_BYTES_MAX: u32 = 16 * 1024;
 /// Bytes of an HTTP/2 request's body that are taken before somebody reads them.
@@ -79,7 +76,7 @@ where
         }
     }
     // Its size is no part of connections that never come here.
-    let long = Box::pin(through_hyper(io, answers, answer_max, activity, shutdown));
+    let long = Box::pin(through_hyper(io, answers, limits, activity, shutdown));
     silence.during(long).await.unwrap_or(End::Silent)
 }
 
@@ -93,7 +90,7 @@ pub(super) async fn ending(shutdown: &CancellationToken) {
 async fn through_hyper<I>(
     io: Watched<I>,
     answers: Answers<'_>,
-    answer_max: Duration,
+    limits: &Limits,
     activity: Arc<Activity>,
     shutdown: &CancellationToken,
 ) -> End
@@ -102,6 +99,7 @@ where
 {
     let Answers { peer, router, hot } = answers;
     let (router, hot) = (router.clone(), hot.clone());
+    let answer_max = super::millis(limits.answer_ms_max);
     let service = service_fn(move |request: Request<Incoming>| {
         activity.heard(request.version());
         let answer = match Taken::of(hot.as_ref(), request) {
@@ -114,7 +112,7 @@ where
         };
         running(answer, &activity)
     });
-    let builder = builder();
+    let builder = builder(limits);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(io), service));
     let ended = tokio::select! {
         // First: a request that has come is in progress.
@@ -128,14 +126,14 @@ where
     ended.map_or(End::Protocol, |()| End::Peer)
 }
 
-fn builder() -> auto::Builder<TokioExecutor> {
+fn builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     // hyper's own timer of heads costs each request a place in the runtime's list of timers.
     builder.http1().header_read_timeout(None).max_buf_size(HEAD_BYTES_MAX as usize);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS_MAX)
+        .max_concurrent_streams(limits.streams_max)
         .max_header_list_size(HEAD_BYTES_MAX)
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)

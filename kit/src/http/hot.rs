@@ -7,6 +7,7 @@
 mod head;
 pub(super) mod long;
 pub(super) mod short;
+mod spare;
 mod speech;
 
 use std::fmt;

@@ -15,6 +15,7 @@ use hyper::body::{Frame, SizeHint};
 use proto::time::Mono;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::seldom::Seldom;
 use super::{Limits, millis};
 use crate::clock::Clock;
 
@@ -90,12 +91,12 @@ impl Silence {
     /// Waits for `future` until it has been too long: then `None`.
     pub(super) async fn during<F: Future>(&mut self, future: F) -> Option<F::Output> {
         let mut future = pin!(future);
-        let mut check = pin!(tokio::time::sleep(self.ask_again_in()?));
         loop {
+            let mut check = pin!(tokio::time::sleep(self.ask_again_in()?));
             tokio::select! {
                 biased;
                 output = future.as_mut() => return Some(output),
-                () = check.as_mut() => check.set(tokio::time::sleep(self.ask_again_in()?)),
+                () = Seldom::new(check.as_mut()) => {}
             }
         }
     }

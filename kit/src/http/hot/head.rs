@@ -39,6 +39,8 @@ pub(super) struct Head<'h, 'b> {
     pub(super) head_bytes: usize,
     /// Bytes of the body behind it.
     pub(super) body_bytes: usize,
+    /// Bytes that it might have.
+    pub(super) body_bytes_max: usize,
 }
 
 /// Looks at the next bytes.
@@ -61,7 +63,7 @@ pub(super) fn next<'h, 'b>(
     };
     match body_bytes(fields) {
         Some(body_bytes) if body_bytes <= body_bytes_max => {
-            Next::Hot(Head { path, fields, head_bytes, body_bytes })
+            Next::Hot(Head { path, fields, head_bytes, body_bytes, body_bytes_max })
         }
         Some(_) | None => Next::Other,
     }

@@ -17,9 +17,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_util::sync::CancellationToken;
 
 use super::super::connection::{End, ending};
+use super::super::seldom::Seldom;
 use super::super::watch::{Activity, Running};
 use super::Hot;
-use super::speech::{Speech, Then, Turn};
+use super::speech::{KEPT_BYTES_MAX, Speech, Then, Turn};
 
 /// Bytes that are read at once: most questions with their head.
 const READ_BYTES: usize = 4 * 1024;
@@ -82,20 +83,23 @@ impl Short {
     where
         I: AsyncRead + AsyncWrite + Unpin,
     {
-        let mut ending = pin!(ending(shutdown));
+        let ending = pin!(ending(shutdown));
+        let mut ending = Seldom::new(ending);
         loop {
             let read = tokio::select! {
                 // First: a request that has come is answered.
                 biased;
                 read = fill(io, &mut self.speech.input, READ_BYTES) => read?,
-                () = ending.as_mut() => return Ok(Left::Ended(End::Peer)),
+                () = &mut ending => return Ok(Left::Ended(End::Peer)),
             };
             if read == 0 {
                 return Ok(Left::Ended(End::Peer));
             }
             let _running = Running::new(&self.activity);
             loop {
-                let then = if shutdown.is_cancelled() { Then::Close } else { Then::Stay };
+                // Without the first look it would take a lock for each request.
+                let is_last = !ending.is_asleep() && shutdown.is_cancelled();
+                let then = if is_last { Then::Close } else { Then::Stay };
                 let turn = self.speech.turn(then);
                 self.flush(io).await?;
                 let bytes = match turn {
@@ -124,7 +128,10 @@ impl Short {
     /// together, and who is woken by the first, a proxy above all, is still awake for the others.
     async fn flush<I: AsyncWrite + Unpin>(&mut self, io: &mut I) -> io::Result<()> {
         if !self.speech.output.is_empty() {
-            tokio::task::yield_now().await;
+            // A long one goes while it lies in the processor's cache.
+            if self.speech.output.len() < KEPT_BYTES_MAX {
+                tokio::task::yield_now().await;
+            }
             io.write_all(&self.speech.output).await?;
             // TLS may hold some of it.
             io.flush().await?;

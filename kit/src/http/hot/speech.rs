@@ -9,6 +9,7 @@ use axum::http::Response;
 use httpdate::HttpDate;
 
 use super::head::{self, Head, Next};
+use super::spare;
 use super::{Asked, Fields, Hot, Unread, put_fields};
 use crate::clock::Clock;
 
@@ -87,18 +88,24 @@ impl Speech {
             let Next::Hot(head) = head::next(bytes, &mut space, &*self.hot) else {
                 break Turn::Other;
             };
-            let Head { path, fields, head_bytes, body_bytes } = head;
+            let Head { path, fields, head_bytes, body_bytes, body_bytes_max } = head;
             let request_bytes = head_bytes + body_bytes;
             let Some(body) = bytes.get(head_bytes..request_bytes) else {
                 break Turn::Body { bytes: request_bytes };
             };
+            if self.output.is_empty() && body_bytes_max > KEPT_BYTES_MAX {
+                self.output = spare::take(std::mem::take(&mut self.output));
+            }
             let asked = Asked { path, fields: Fields(fields), body: Ok(body), peer: self.peer };
             let then = if request_bytes == bytes.len() { then } else { Then::Stay };
             self.voice.put_answer(&*self.hot, &asked, then, &mut self.output);
             answered += request_bytes;
         };
         self.input.drain(..answered);
-        forget_large(&mut self.input);
+        // A connection that once had much to say does not keep the memory.
+        if self.input.is_empty() && self.input.capacity() > KEPT_BYTES_MAX {
+            self.input = Vec::new();
+        }
         turn
     }
 
@@ -115,14 +122,9 @@ impl Speech {
     /// The output is sent.
     pub(super) fn sent(&mut self) {
         self.output.clear();
-        forget_large(&mut self.output);
-    }
-}
-
-/// A connection that once had much to say does not keep the memory.
-fn forget_large(buffer: &mut Vec<u8>) {
-    if buffer.is_empty() && buffer.capacity() > KEPT_BYTES_MAX {
-        *buffer = Vec::new();
+        if self.output.capacity() > KEPT_BYTES_MAX {
+            spare::give(std::mem::take(&mut self.output));
+        }
     }
 }
 
