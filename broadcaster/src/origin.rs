@@ -24,6 +24,7 @@ use kit::clock::Clock;
 use parking_lot::Mutex;
 use proto::head::Head;
 use proto::id::{Gen, RoomId, SlotNo};
+use prometheus::IntGauge;
 use proto::time::Mono;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -119,6 +120,12 @@ impl Origin {
                 let file = File::Segment { room: room.clone(), gen_no, tier, slot, ext };
                 self.find_segment(&room, gen_no, slot, file).await
             }
+            // Whose recording it is does not matter: the stores have it, or nobody does.
+            Some(file @ (File::Recording { .. } | File::Minute { .. })) => {
+                let found = self.read(file.clone()).await;
+                found.map_or(Answer::NotYet, |bytes| Answer::Written(file, bytes))
+            }
+            Some(file @ (File::Dictionary(_) | File::Catalogue(..))) => self.body(file).await,
             Some(File::Gen(..)) | None => Answer::Grammar,
         }
     }
@@ -128,7 +135,7 @@ impl Origin {
         if method != Method::GET {
             return Answer::Method.respond(&HeaderMap::new());
         }
-        if self.display.find(room).is_none() {
+        if self.display.find(room).is_none() || self.live.is_closed(room) {
             return Answer::NotYet.respond(&HeaderMap::new());
         }
         match self.live.watch(room, self.closing.clone()) {
@@ -171,14 +178,13 @@ impl Origin {
         let Ok(_place) = self.held.try_acquire() else {
             return shelf::Answer::NotYet;
         };
-        self.counts.held.inc();
+        let _counted = Counted::new(&self.counts.held);
         let interval_ms = shown.shelf.newest().map_or(0, |it| it.info.interval_ms);
         let hold = millis(interval_ms) + self.hold_extra;
         let found = tokio::select! {
             found = tokio::time::timeout(hold, self.watch(room, gen_no, slot)) => found,
             () = self.closing.cancelled() => Ok(shelf::Answer::NotYet),
         };
-        self.counts.held.dec();
         found.unwrap_or(shelf::Answer::NotYet)
     }
 
@@ -235,7 +241,7 @@ impl Origin {
             Some(bytes) => Some(bytes),
             None => self.read(file.clone()).await,
         };
-        bytes.map_or(Answer::NotYet, |bytes| Answer::Segment(file, bytes))
+        bytes.map_or(Answer::NotYet, |bytes| Answer::Written(file, bytes))
     }
 
     /// The first store that has the file.
@@ -248,6 +254,22 @@ impl Origin {
             }
         }
         None
+    }
+}
+
+/// One more in a gauge, until it is dropped: also when a client gives its request up.
+struct Counted<'a>(&'a IntGauge);
+
+impl<'a> Counted<'a> {
+    fn new(gauge: &'a IntGauge) -> Self {
+        gauge.inc();
+        Self(gauge)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }
 

@@ -9,6 +9,7 @@ mod board;
 mod call;
 mod caller;
 mod calls;
+mod catalogue;
 mod errands;
 mod evidence;
 mod exclusions;

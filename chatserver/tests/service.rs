@@ -10,6 +10,8 @@ mod world;
 mod board;
 #[path = "service/business.rs"]
 mod business;
+#[path = "service/catalogue.rs"]
+mod catalogue;
 #[path = "service/comments.rs"]
 mod comments;
 #[path = "service/devices.rs"]

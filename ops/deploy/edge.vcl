@@ -1,6 +1,7 @@
 # Varnish between viewers and a broadcaster's origin, as nginx.edge.conf. Start it with
 # `-p thread_pool_max=5000`, since whoever waits for a slot holds nothing but a session does.
-# Lifetimes come from the origin's answers; nothing here sets one.
+# Lifetimes come from the origin's answers; nothing here sets one. Nor does anything compress: a
+# house that writes br or zstd has them handed on as they are.
 vcl 4.1;
 
 backend origin {

@@ -8,6 +8,7 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
+use proto::encoding::Encoding;
 
 use super::is_known;
 use crate::store::{Ext, File};
@@ -16,6 +17,10 @@ const TIMING_ALLOW_ORIGIN: HeaderName = HeaderName::from_static("timing-allow-or
 
 /// A sealed slot never changes.
 const SEALED: &str = "public, max-age=30, s-maxage=600, immutable";
+/// What is named by its content or a version never changes.
+const FOR_GOOD: &str = "public, max-age=86400, immutable";
+/// Which recording is the newest may change at any time, and what it names stays.
+const NEWEST: &str = "public, max-age=10, s-maxage=10, stale-if-error=60";
 /// A head is stale after a second, and better than nothing for a minute.
 const HEAD: &str = "public, max-age=1, s-maxage=1, stale-while-revalidate=4, stale-if-error=60";
 /// As RFC 8216, section 4 names it.
@@ -38,8 +43,8 @@ pub(super) enum Answer {
     Playlist(Bytes),
     /// What comes before HLS fragments.
     Init(Bytes),
-    /// A sealed slot.
-    Segment(File, Bytes),
+    /// A sealed slot, a dictionary or a catalogue.
+    Written(File, Bytes),
     /// Not there, perhaps soon.
     NotYet,
     /// Older than what is kept.
@@ -61,14 +66,9 @@ impl Answer {
             Self::Head(bytes) => respond_file(request, bytes, HEAD, "application/json", None),
             Self::Playlist(bytes) => respond_file(request, bytes, HEAD, PLAYLIST_TYPE, None),
             Self::Init(bytes) => respond_file(request, bytes, SEALED, "video/mp4", None),
-            Self::Segment(File::Segment { ext: Ext::M4s, .. }, bytes) => {
-                respond_file(request, bytes, SEALED, "video/mp4", None)
-            }
-            Self::Segment(File::Segment { ext: Ext::Bin, .. }, bytes) => {
-                respond_file(request, bytes, SEALED, "application/octet-stream", Some("gzip"))
-            }
-            Self::Segment(_, bytes) => {
-                respond_file(request, bytes, SEALED, "application/json", Some("gzip"))
+            Self::Written(file, bytes) => {
+                let (kind, encoding) = looks(&file, &bytes);
+                respond_file(request, bytes, lifetime(&file), kind, encoding)
             }
             Self::NotYet => refuse(StatusCode::NOT_FOUND, NOT_YET),
             Self::Expired => refuse(StatusCode::GONE, GONE),
@@ -85,6 +85,43 @@ impl Answer {
                 response
             }
         }
+    }
+}
+
+/// The type and the encoding of a file. The bytes themselves say the encoding: what was written
+/// before a change of the configuration is told as it is.
+fn looks(file: &File, bytes: &[u8]) -> (&'static str, Option<&'static str>) {
+    let encoding = || Encoding::of(bytes).map(Encoding::name);
+    match file {
+        File::Segment { ext: Ext::M4s, .. } | File::Init(_) => ("video/mp4", None),
+        File::Segment { ext: Ext::Bin, .. } | File::Minute { ext: Ext::Bin, .. } => {
+            ("application/octet-stream", encoding())
+        }
+        // Only who has the dictionary can undo it, so it is no encoding of HTTP's.
+        File::Segment { ext: Ext::Zbin, .. } | File::Dictionary(_) => {
+            ("application/octet-stream", None)
+        }
+        File::Segment { ext: Ext::Json, .. }
+        | File::Minute { .. }
+        | File::Recording { .. }
+        | File::Catalogue(..)
+        | File::Head(_)
+        | File::Gen(..) => ("application/json", encoding()),
+        File::Playlist(_) => (PLAYLIST_TYPE, None),
+    }
+}
+
+/// How long a file is what it is.
+const fn lifetime(file: &File) -> &'static str {
+    match file {
+        File::Dictionary(_) | File::Catalogue(..) => FOR_GOOD,
+        File::Recording { version: None, .. } => NEWEST,
+        File::Head(_) | File::Playlist(_) => HEAD,
+        File::Recording { .. }
+        | File::Minute { .. }
+        | File::Segment { .. }
+        | File::Init(_)
+        | File::Gen(..) => SEALED,
     }
 }
 

@@ -2,8 +2,12 @@
 
 use std::fmt;
 
-use proto::head::{Tier, gen_path, head_path, init_path, playlist_path, segment_path};
-use proto::id::{Gen, RoomId, SlotNo};
+use proto::control::catalogue_path;
+use proto::dictionary::{DictionaryId, dictionary_path};
+use proto::head::{
+    Tier, gen_path, head_path, init_path, minute_path, playlist_path, recording_path, segment_path,
+};
+use proto::id::{AppId, Gen, RoomId, SlotNo};
 
 /// A file of a store. Its text is the path below the store's root or base, without a first slash.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -16,6 +20,28 @@ pub enum File {
     Init(RoomId),
     /// `dm/1/{room}/{gen}/gen.json`.
     Gen(RoomId, Gen),
+    /// `dm/1/dict/{id}`.
+    Dictionary(DictionaryId),
+    /// `dm/1/catalogue/{app}/{version}.json`.
+    Catalogue(AppId, u32),
+    /// `dm/1/{room}/vod/index.json`, or `dm/1/{room}/vod/{version}/index.json`.
+    Recording {
+        /// Room.
+        room: RoomId,
+        /// Which recording; none: the newest.
+        version: Option<u64>,
+    },
+    /// `dm/1/{room}/vod/{version}/{minute}.{ext}`, of the forms `bin` and `json`.
+    Minute {
+        /// Room.
+        room: RoomId,
+        /// Recording.
+        version: u64,
+        /// Minute of media time, from 0.
+        minute: u64,
+        /// Form.
+        ext: Ext,
+    },
     /// `dm/1/{room}/{gen}/{tier}/{slot}.{ext}`.
     Segment {
         /// Room.
@@ -40,11 +66,13 @@ pub enum Ext {
     Json,
     /// A fragment of MP4, of the full tier only.
     M4s,
+    /// As `Bin`, for those who have the dictionary.
+    Zbin,
 }
 
 impl Ext {
     /// All.
-    pub const ALL: [Self; 3] = [Self::Bin, Self::Json, Self::M4s];
+    pub const ALL: [Self; 4] = [Self::Bin, Self::Json, Self::M4s, Self::Zbin];
 
     /// The end of the file's name.
     #[must_use]
@@ -53,6 +81,7 @@ impl Ext {
             Self::Bin => "bin",
             Self::Json => "json",
             Self::M4s => "m4s",
+            Self::Zbin => "zbin",
         }
     }
 }
@@ -61,6 +90,24 @@ impl File {
     /// Reads a path; `None` if it is not exactly one that [`fmt::Display`] writes.
     #[must_use]
     pub fn parse(path: &str) -> Option<Self> {
+        Self::parse_shared(path).or_else(|| Self::parse_room(path))
+    }
+
+    /// One that belongs to no room; no room has a file of such a name.
+    fn parse_shared(path: &str) -> Option<Self> {
+        let mut parts = path.strip_prefix("dm/1/")?.split('/');
+        let file = match (parts.next()?, parts.next()?, parts.next()) {
+            ("dict", id, None) => Self::Dictionary(id.parse().ok()?),
+            ("catalogue", app, Some(name)) => {
+                let version = name.strip_suffix(".json")?.parse().ok()?;
+                Self::Catalogue(AppId(app.parse().ok()?), version)
+            }
+            _ => return None,
+        };
+        (parts.next().is_none() && file.to_string() == path).then_some(file)
+    }
+
+    fn parse_room(path: &str) -> Option<Self> {
         let mut parts = path.strip_prefix("dm/1/")?.split('/');
         let room = RoomId::parse(parts.next()?).ok()?;
         let file = match (parts.next()?, parts.next(), parts.next()) {
@@ -68,6 +115,15 @@ impl File {
             ("live.m3u8", None, None) => Self::Playlist(room),
             ("init.mp4", None, None) => Self::Init(room),
             (gen_no, Some("gen.json"), None) => Self::Gen(room, Gen(gen_no.parse().ok()?)),
+            ("vod", Some("index.json"), None) => Self::Recording { room, version: None },
+            ("vod", Some(version), Some("index.json")) => {
+                Self::Recording { room, version: Some(version.parse().ok()?) }
+            }
+            ("vod", Some(version), Some(name)) => {
+                let (version, (minute, ext)) = (version.parse().ok()?, name.split_once('.')?);
+                let ext = [Ext::Bin, Ext::Json].into_iter().find(|it| it.name() == ext)?;
+                Self::Minute { room, version, minute: minute.parse().ok()?, ext }
+            }
             (gen_no, Some(tier), Some(name)) => {
                 let (slot, ext) = name.split_once('.')?;
                 Self::Segment {
@@ -83,18 +139,6 @@ impl File {
         // Also refuses other spellings of a number, such as `+1` and `01`.
         (parts.next().is_none() && file.to_string() == path).then_some(file)
     }
-
-    /// Whose file it is.
-    #[must_use]
-    pub const fn room(&self) -> &RoomId {
-        match self {
-            Self::Head(room)
-            | Self::Playlist(room)
-            | Self::Init(room)
-            | Self::Gen(room, _)
-            | Self::Segment { room, .. } => room,
-        }
-    }
 }
 
 impl fmt::Display for File {
@@ -104,6 +148,12 @@ impl fmt::Display for File {
             Self::Playlist(room) => playlist_path(room),
             Self::Init(room) => init_path(room),
             Self::Gen(room, gen_no) => gen_path(room, *gen_no),
+            Self::Dictionary(id) => dictionary_path(*id),
+            Self::Catalogue(app, version) => catalogue_path(*app, *version),
+            Self::Recording { room, version } => recording_path(room, *version),
+            Self::Minute { room, version, minute, ext } => {
+                minute_path(room, *version, *minute, ext.name())
+            }
             Self::Segment { room, gen_no, tier, slot, ext } => {
                 segment_path(room, *gen_no, *tier, *slot, ext.name())
             }
@@ -124,7 +174,18 @@ mod tests {
             "dm/1/room-1/init.mp4",
             "dm/1/r/0/full/0.bin",
             "dm/1/r/0/full/0.m4s",
+            "dm/1/r/0/lite/7.zbin",
+            "dm/1/dict/00ba7816bf8f01cf",
+            "dm/1/dict/head.json",
+            "dm/1/dict/3/gen.json",
+            "dm/1/catalogue/4294967295/1.json",
+            "dm/1/catalogue/5/gen.json",
+            "dm/1/catalogue/5/full/1.json",
             "dm/1/r/1/lite/18446744073709551615.json",
+            "dm/1/r/vod/index.json",
+            "dm/1/r/vod/1800000000000/index.json",
+            "dm/1/r/vod/1800000000000/0.bin",
+            "dm/1/r/vod/1/10079.json",
         ] {
             assert_eq!(File::parse(path).unwrap().to_string(), path);
         }
@@ -153,7 +214,21 @@ mod tests {
             "dm/1/r/1/full/18446744073709551616.bin",
             "dm/1/r/4294967296/full/1.bin",
             "dm/1/r/1/full/1.bin/x",
+            "dm/1/r/vod/1/1.m4s",
+            "dm/1/r/vod/01/1.bin",
+            "dm/1/r/vod/1/01.bin",
+            "dm/1/r/vod/+1/index.json",
+            "dm/1/r/vod/index.json/x",
+            "dm/1/r/vod/1/index.json/x",
+            "dm/1/r/vod/head.json",
             "dm/1/r/1/full/..",
+            "dm/1/dict/00BA7816BF8F01CF",
+            "dm/1/dict/00ba7816bf8f01c",
+            "dm/1/dict/00ba7816bf8f01cf/",
+            "dm/1/catalogue/5/01.json",
+            "dm/1/catalogue/5/1.bin",
+            "dm/1/catalogue/5/1.json/",
+            "dm/1/catalogue/x/1.json",
         ] {
             assert_eq!(File::parse(path), None, "{path}");
         }

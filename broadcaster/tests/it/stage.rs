@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use broadcaster::archive::Archive;
 use broadcaster::store::{Directory, SegmentStore};
 use broadcaster::{Config, Parts, Service};
 use bus::{At, Bus, Limits, MemoryBus, Publish, Tail, Tailed, Topic, topic};
@@ -33,6 +34,7 @@ pub(crate) struct World {
     pub(crate) bus: Arc<dyn Bus>,
     pub(crate) unit_buses: BTreeMap<UnitId, Arc<dyn Bus>>,
     pub(crate) stores: Vec<Arc<dyn SegmentStore>>,
+    pub(crate) archive: Archive,
 }
 
 /// A broadcaster that runs.
@@ -54,12 +56,18 @@ impl World {
             bus: memory(),
             unit_buses: BTreeMap::from([(UNIT, memory())]),
             stores: vec![store],
+            archive: Archive::new(&folder.join("archive")),
             clock,
         }
     }
 
     /// Starts a broadcaster.
     pub(crate) async fn start(&self, config: Config) -> Running {
+        self.try_start(config).await.unwrap()
+    }
+
+    /// The same, where it may be refused.
+    pub(crate) async fn try_start(&self, config: Config) -> anyhow::Result<Running> {
         let (meter, health) = (Meter::new(), Health::default());
         let parts = Parts {
             clock: self.clock.clone(),
@@ -68,14 +76,16 @@ impl World {
             seed: 1,
             global_bus: Arc::clone(&self.bus),
             unit_buses: self.unit_buses.clone(),
+            archive: Some(self.archive.clone()),
             stores: self.stores.clone(),
+            auth_tls: None,
         };
-        let service = Service::bind(config, parts).await.unwrap();
+        let service = Service::bind(config, parts).await?;
         let addr = service.addr();
         let shutdown = CancellationToken::new();
         let mut tasks = Tasks::default();
         tasks.spawn("broadcaster", service.run(shutdown.clone()));
-        Running { addr, meter, health, shutdown, tasks }
+        Ok(Running { addr, meter, health, shutdown, tasks })
     }
 
     /// Says that a room exists.
@@ -218,8 +228,8 @@ pub(crate) fn config(node: u32) -> Config {
 }
 
 pub(crate) fn comment(id: u64) -> Item {
-    let text = format!("text {id}");
-    let body = Body::Comment { text, style: Style::default(), media_ms: None };
+    let text = format!("text {id}").into();
+    let body = Body::Comment { text, style: Style::default(), media_ms: None, count: 1 };
     item(id, Lane::Comment, body)
 }
 

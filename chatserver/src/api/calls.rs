@@ -2,7 +2,7 @@
 
 use super::call::{Call, Header, Query};
 use super::{
-    audit, board, evidence, exclusions, gift, items, openapi, people, quota, room, shown, standing,
+    audit, board, catalogue, evidence, exclusions, gift, items, openapi, people, quota, room, shown, standing,
     words,
 };
 
@@ -274,6 +274,17 @@ fn lists() -> Vec<Call> {
             .tagged()
             .refuses([409, 412])
             .large(),
+        Call::get("read_catalogue", "/v1/catalogue", catalogue::read)
+            .says("The app's gift catalogue; version 0 and null if none was set.")
+            .gives(200, "Catalogue")
+            .tagged(),
+        Call::put("put_catalogue", "/v1/catalogue", catalogue::put)
+            .says("Replaces the app's gift catalogue, which is published for all its rooms.")
+            .header(Header::IfMatch)
+            .body("PutCatalogue")
+            .gives(200, "CatalogueReplaced")
+            .tagged()
+            .refuses([412]),
         Call::get("read_room_words", "/v1/rooms/{room}/words", words::read_room)
             .says("The room's own list of words.")
             .gives(200, "Words")

@@ -2,6 +2,7 @@
 
 mod acts;
 mod audit;
+mod catalogue;
 mod closed;
 mod devices;
 mod journal;
@@ -196,11 +197,14 @@ mod tests {
     use crate::store::RedbStore;
 
     #[tokio::test]
-    async fn the_first_secret_stays() {
-        let (rows, _folder) = rows();
+    async fn the_first_secret_stays_also_when_the_store_is_opened_again() {
+        let (rows, folder) = rows();
 
         assert_eq!(rows.sender_secret([1; 32]).await, Ok([1; 32]));
         assert_eq!(rows.sender_secret([2; 32]).await, Ok([1; 32]));
+        drop(rows);
+        let store = RedbStore::open(&folder.path().join("rooms.redb")).unwrap();
+        assert_eq!(Rows::new(Arc::new(store)).sender_secret([3; 32]).await, Ok([1; 32]));
     }
 
     fn rows() -> (Rows, tempfile::TempDir) {

@@ -7,10 +7,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use proto::id::RoomId;
 use stack::crowd::Fault;
 
+use crate::command::archive::Archive;
 use crate::command::business::backup::Backup;
 use crate::command::business::people::{Ban, Mute, Person};
 use crate::command::business::room::Room;
 use crate::command::business::words::Words;
+use crate::command::dict::Dict;
 use crate::command::export::Export;
 use crate::command::keys::Keys;
 use crate::command::plan::Plan;
@@ -57,8 +59,12 @@ pub(crate) enum Command {
     Words(Words),
     /// Copy a stopped system's room store
     Backup(Backup),
+    /// List a room's recordings, make their minute files
+    Archive(Archive),
     /// Write what was shown in a room: JSON, XML, subtitles
     Export(Export),
+    /// Make a dictionary of slots, so that they take fewer bytes for native clients
+    Dict(Dict),
     /// What an event would take: requests, traffic, nodes, money
     Plan(Plan),
     /// Show, rotate and revoke keys, set policies, make certificates

@@ -1,8 +1,10 @@
 //! The commands, one file each.
 
+pub(crate) mod archive;
 pub(crate) mod bench;
 pub(crate) mod business;
 mod configuration;
+pub(crate) mod dict;
 pub(crate) mod export;
 pub(crate) mod keys;
 pub(crate) mod place;

@@ -1,7 +1,7 @@
 //! Bytes of what a room's viewers fetch or are sent: made here and now from the comments of the other
 //! benchmarks, for the arithmetic of an event.
 
-use broadcaster_core::pack::{Packed, pack};
+use broadcaster_core::pack::{Packed, Packing, pack};
 use broadcaster_core::video::{flv, fragment};
 use proto::frame::{Batch, Downlink, Seal, prefixed};
 use proto::id::{Gen, SlotNo};
@@ -40,7 +40,8 @@ pub fn sizes(items_per_s: u32, interval_ms: u32, flush_ms: u32) -> anyhow::Resul
     let flush: Vec<Placed> = items.iter().take(usize::try_from(per_flush)?).cloned().collect();
     let header = header()?;
     let (room, gen_no, slot) = (header.room.clone(), header.gen_no, header.slot);
-    let Packed { bin, json } = Packed::of(&pack(header, vec![items], Vec::new()));
+    let segment = pack(header, vec![items], Vec::new());
+    let Packed { bin, json, .. } = Packed::of(&segment, &Packing::default());
     Ok(Sizes {
         segment: bin.len(),
         fragment: fragment::fragment(slot, interval_ms, &json).len(),

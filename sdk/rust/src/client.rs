@@ -38,6 +38,7 @@ pub enum SendRefusal {
 pub(crate) enum Command {
     Comment(Comment),
     Like { room: RoomId, count: u32 },
+    Catalogue { room: RoomId },
 }
 
 /// A handle to act with; clones share the client.
@@ -110,6 +111,16 @@ impl Client {
     /// [`SendRefusal`].
     pub fn like(&self, room: &RoomId, count: u32) -> Result<(), SendRefusal> {
         self.command(room, Command::Like { room: room.clone(), count })
+    }
+
+    /// Fetches the room's gift catalogue, to have it before the first gift, or when a gift's number
+    /// is unknown; it comes as [`Event::Catalogue`], or not at all if it cannot be fetched now. Like
+    /// comments, it waits for a connection.
+    ///
+    /// # Errors
+    /// [`SendRefusal`].
+    pub fn catalogue(&self, room: &RoomId) -> Result<(), SendRefusal> {
+        self.command(room, Command::Catalogue { room: room.clone() })
     }
 
     /// Ends the client; its last event is [`Event::Ended`].

@@ -1,5 +1,6 @@
 //! The one task of a client: an event loop around the connection, the rooms and their fetches.
 
+mod aside;
 mod frames;
 mod jobs;
 
@@ -30,8 +31,10 @@ use crate::client::Command;
 use crate::connect::{Established, Learned, Plan, Resume, Setback, establish};
 use crate::event::{End, Event};
 use crate::options::Options;
+use crate::sealed::Rings;
 use crate::session::{Due, Session};
 use crate::wire::WireError;
+use aside::Aside;
 use jobs::{Done, Statistics};
 
 /// Shortest and longest time between two reports. A million sessions send 130,000 a second.
@@ -54,6 +57,8 @@ pub(crate) struct Driver {
     bases: Bases,
     jobs: FuturesUnordered<BoxFuture<'static, Done>>,
     statistics: Statistics,
+    aside: Aside,
+    rings: Rings,
     report_at: Mono,
     /// Comments without a verdict, with when that is given up.
     unacked: BTreeMap<Cid, (Mono, Comment)>,
@@ -120,6 +125,8 @@ impl Driver {
             resume: None,
             jobs: FuturesUnordered::new(),
             statistics: Statistics::default(),
+            aside: Aside::default(),
+            rings: Rings::default(),
             unacked: BTreeMap::new(),
             commands,
             outbox: VecDeque::new(),
@@ -294,6 +301,7 @@ impl Driver {
         if let Some(entered) = learned.entered {
             self.backoff.retune(entered.retry);
             self.bases.entered(&entered.segments, entered.server_ms);
+            self.learn_keys(&entered.keys);
             let addresses = entered.addresses.into_iter().map(|it| it.address);
             let resume = self.resume.get_or_insert_with(|| Resume {
                 ticket: String::new(),
@@ -394,6 +402,7 @@ impl Driver {
                 Uplink::Comment(comment)
             }
             Command::Like { room, count } => Uplink::Like { room, count },
+            Command::Catalogue { room } => return self.fetch_catalogue(room, None),
         };
         self.send(&frame).await;
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use proto::address::Address;
 use proto::close::CloseCode;
 use proto::enter::Problem;
@@ -88,6 +89,27 @@ pub enum Event {
         gen_no: Gen,
         /// First slot on the new path.
         slot: SlotNo,
+    },
+    /// A room's gift catalogue: when the client reads segments and finds a new one, or was asked for
+    /// it by [`Client::catalogue`](crate::Client::catalogue).
+    ///
+    /// A gift whose number stands in no catalogue is newer than it: show it by its number's fallback
+    /// (a name such as "gift", a picture that the application brings), and ask for the catalogue.
+    Catalogue {
+        /// Where.
+        room: RoomId,
+        /// Rises by one with each change.
+        version: u32,
+        /// The app's own JSON, as its business server set it; none where it set none.
+        catalogue: Option<Bytes>,
+    },
+    /// The room's segments are sealed, and no key for this gen was told, which comes with a ticket
+    /// for the room. Told once for each gen; what the viewer cannot open counts as missing.
+    Locked {
+        /// Where.
+        room: RoomId,
+        /// Whose key is missing.
+        gen_no: Gen,
     },
     /// Another answer to a join.
     Joined(Joined),

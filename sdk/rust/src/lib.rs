@@ -19,6 +19,7 @@ pub mod hello;
 pub mod http;
 pub mod options;
 pub mod raw;
+pub mod sealed;
 pub mod segments;
 mod session;
 pub mod wire;

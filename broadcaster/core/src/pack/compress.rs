@@ -14,11 +14,15 @@ use proto::encoding::{BR_WINDOW_LOG, Encoding};
 use zstd::bulk::Compressor;
 use zstd::dict::EncoderDictionary;
 
-/// gzip's level: on segments, 6 saves 1 % at most and takes a third more time.
+/// gzip's level: on segments, 6 saves 3 to 5 % and takes a third to two thirds more time.
 const GZIP_LEVEL: u32 = 4;
+/// 4 is 4 % larger, 7 is 1 % smaller and takes up to twice the time; 9 takes twenty times.
 const BR_QUALITY: i32 = 5;
-const ZSTD_LEVEL: i32 = 3;
-const LEXICON_LEVEL: i32 = 3;
+/// With it zstd takes the time of gzip at most, and is 1 to 7 % smaller; 3 is larger than gzip, 9 is
+/// 1 % smaller and takes twice to three times the time.
+const ZSTD_LEVEL: i32 = 6;
+/// 3 is 7 % larger, 9 is 2 % smaller and takes about twice the time.
+const LEXICON_LEVEL: i32 = 6;
 
 /// Compresses, the same bytes each time.
 #[must_use]

@@ -1,6 +1,7 @@
 //! The shapes of bodies, parameters and answers, with their bounds.
 
 use chatserver_core::words::{WORD_BYTES_MAX, WORDS_MAX};
+use proto::limits::CATALOGUE_BYTES_MAX;
 use proto::attribute::COUNT_MAX;
 use proto::item::Role;
 use proto::limits::{
@@ -236,7 +237,25 @@ fn lists() -> Value {
         &["text", "action"],
     );
     let words = || json!({ "type": "array", "items": reference("Word"), "maxItems": WORDS_MAX });
+    let catalogue = || {
+        json!({
+            "type": ["object", "array"],
+            "description": format!("The app's own JSON, at most {CATALOGUE_BYTES_MAX} bytes."),
+        })
+    };
     json!({
+        "PutCatalogue": object(&json!({ "catalogue": catalogue() }), &["catalogue"]),
+        "Catalogue": object(
+            &json!({
+                "version": version(),
+                "catalogue": { "type": ["object", "array", "null"] },
+            }),
+            &["version", "catalogue"],
+        ),
+        "CatalogueReplaced": object(
+            &json!({ "version": version(), "bytes": { "type": "integer", "minimum": 0 } }),
+            &["version", "bytes"],
+        ),
         "Word": word,
         "PutWords": object(&json!({ "words": words() }), &["words"]),
         "Words": object(&json!({ "version": version(), "words": words() }), &["version", "words"]),

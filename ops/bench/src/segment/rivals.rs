@@ -1,11 +1,10 @@
-//! The same items as others would put them into a file, each compressed as ours is.
+//! The same items as others would put them into a file.
 
-use broadcaster_core::pack::compress;
 use proto::item::{Body, Mode, Placed, Size};
 
 /// Bilibili's `DmSegMobileReply`: one `DanmakuElem` an item, with the fields that its web client
 /// gets.
-pub(super) fn protobuf(items: &[Placed]) -> usize {
+pub(super) fn protobuf(items: &[Placed]) -> Vec<u8> {
     let mut file = Vec::new();
     for placed in items {
         let elem = elem(placed);
@@ -13,11 +12,11 @@ pub(super) fn protobuf(items: &[Placed]) -> usize {
         varint(&mut file, elem.len() as u64);
         file.extend_from_slice(&elem);
     }
-    compress(&file).len()
+    file
 }
 
 /// Rows of fixed width with the text behind, as structures are written as they are.
-pub(super) fn rows(items: &[Placed]) -> usize {
+pub(super) fn rows(items: &[Placed]) -> Vec<u8> {
     let mut file = Vec::new();
     for Placed { seq, item } in items {
         let (text, color) = content(&item.body);
@@ -30,7 +29,7 @@ pub(super) fn rows(items: &[Placed]) -> usize {
         file.extend_from_slice(&u16::try_from(text.len()).unwrap_or(u16::MAX).to_le_bytes());
         file.extend_from_slice(text.as_bytes());
     }
-    compress(&file).len()
+    file
 }
 
 fn elem(Placed { item, .. }: &Placed) -> Vec<u8> {

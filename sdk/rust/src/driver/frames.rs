@@ -6,6 +6,7 @@ use bytes::Bytes;
 use proto::address::{Address, Carrier};
 use proto::frame::{Ack, Close, Control, Downlink, LoginOk, Outcome, Refused};
 use proto::id::RoomId;
+use proto::keys::RoomKeys;
 use proto::time::{Mono, Wall};
 use rand::RngExt;
 use sdk_core::room::Input;
@@ -119,6 +120,14 @@ impl Driver {
             Control::Muted { .. } | Control::Attributes { .. } => {
                 self.outbox.push_back(Event::Control(control));
             }
+            Control::Keys(keys) => self.learn_keys(&[keys]),
+        }
+    }
+
+    /// Takes the keys of its own rooms.
+    pub(super) fn learn_keys(&mut self, keys: &[RoomKeys]) {
+        for keys in keys.iter().filter(|it| self.rooms.contains_key(&it.room)) {
+            self.rings.learn(keys);
         }
     }
 

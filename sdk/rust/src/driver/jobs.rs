@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use proto::dictionary::Dictionary;
 use proto::enter::EnterResponse;
 use proto::frame::{Report, Uplink};
 use proto::head::{Base, Head};
@@ -17,11 +19,13 @@ use sdk_core::poll::Miss;
 use sdk_core::room::{Input, Output, Room};
 
 use super::Driver;
+use super::aside::{Form, fetch_smallest};
 use crate::connect::request;
 use crate::enter::enter;
 use crate::event::Event;
 use crate::options::{Entry, Options};
-use crate::segments::{FetchError, Name, fetch, head};
+use crate::sealed::{Keys, Locked};
+use crate::segments::{FetchError, Name, fetch_sealed, head};
 
 /// Attempts to fetch a slot that a gap wants, over all bases.
 const FETCH_ATTEMPTS_MAX: usize = 3;
@@ -39,6 +43,9 @@ pub(super) enum Done {
         name: Name,
         base: Option<String>,
         outcome: Result<Box<Segment>, Miss>,
+        /// It is there, and there is no key for it.
+        is_locked: bool,
+        form: Form,
         asked: Mono,
         received: Mono,
     },
@@ -47,6 +54,12 @@ pub(super) enum Done {
         gen_no: Gen,
         slot: SlotNo,
         segment: Option<Box<Segment>>,
+    },
+    Dictionary(Option<Dictionary>),
+    /// The version, and the bytes if there is a catalogue.
+    Catalogue {
+        room: RoomId,
+        found: Option<(u32, Option<Bytes>)>,
     },
     Renewed {
         authority: String,
@@ -135,14 +148,19 @@ impl Driver {
         if let Some(base) = &base {
             self.bases.asked(base, asked);
         }
+        let dictionary = self.aside.dictionary();
+        let keys = self.rings.of(&name.room);
         self.jobs.push(Box::pin(async move {
-            let outcome = match &base {
-                Some(base) => fetch(&options.http, base, &name, options.waits.fetch).await,
-                None => Err(FetchError::NotYet),
+            let (outcome, form) = match &base {
+                Some(base) => {
+                    fetch_smallest(&options, base, &name, &keys, dictionary.as_ref()).await
+                }
+                None => (Err(FetchError::NotYet), Form::Plain),
             };
+            let is_locked = matches!(outcome, Err(FetchError::Locked(Locked::NoKey)));
             let outcome = outcome.map(Box::new).map_err(|error| miss(&error));
             let received = options.clock.mono();
-            Done::Polled { name, base, outcome, asked, received }
+            Done::Polled { name, base, outcome, is_locked, form, asked, received }
         }));
     }
 
@@ -150,8 +168,9 @@ impl Driver {
         let options = Arc::clone(&self.options);
         let order = self.bases.order(self.now());
         let bases: Vec<String> = order.into_iter().map(str::to_owned).collect();
+        let keys = self.rings.of(&name.room);
         self.jobs.push(Box::pin(async move {
-            let segment = fetch_with_retries(&options, &bases, &name).await;
+            let segment = fetch_with_retries(&options, &bases, &name, &keys).await;
             let Name { room, gen_no, slot, .. } = name;
             Done::Fetched { room, gen_no, slot, segment }
         }));
@@ -184,13 +203,19 @@ impl Driver {
                     self.weigh(&head.bases, head.now_ms, received);
                     self.server_clock.sample(head.now_ms, received);
                     self.spread_clock();
+                    self.look_aside(&room, head);
                 }
                 let draw = self.rng.random();
                 let missed = |why| Input::Missed { why, draw };
                 self.tell_room(&room, outcome.map_or_else(missed, Input::Head), now);
             }
-            Done::Polled { name, base, outcome, asked, received } => {
+            Done::Polled { name, base, outcome, is_locked, form, asked, received } => {
+                if is_locked && self.rings.lacks(&name.room, name.gen_no) {
+                    let (room, gen_no) = (name.room.clone(), name.gen_no);
+                    self.outbox.push_back(Event::Locked { room, gen_no });
+                }
                 self.statistics.count(&outcome, received.since(asked));
+                self.aside.came(form);
                 if let Ok(segment) = &outcome {
                     self.weigh(&segment.header.bases, segment.header.now_ms, received);
                     self.server_clock.sample(segment.header.now_ms, received);
@@ -206,6 +231,8 @@ impl Driver {
             Done::Fetched { room, gen_no, slot, segment } => {
                 self.tell_room(&room, Input::Fetched { gen_no, slot, segment }, now);
             }
+            Done::Dictionary(dictionary) => self.has_dictionary(dictionary),
+            Done::Catalogue { room, found } => self.has_catalogue(room, found),
             Done::Renewed { authority, response } => self.renewed(&authority, response).await,
         }
     }
@@ -244,6 +271,9 @@ impl Driver {
     }
 
     async fn renewed(&mut self, authority: &str, response: Option<Box<EnterResponse>>) {
+        if let Some(response) = &response {
+            self.learn_keys(&response.keys);
+        }
         let offers = response.map(|it| it.addresses).unwrap_or_default();
         let offer = offers.into_iter().find(|it| it.address.authority() == authority);
         if let Some(offer) = offer {
@@ -269,12 +299,13 @@ async fn fetch_with_retries(
     options: &Options,
     bases: &[String],
     name: &Name,
+    keys: &Keys,
 ) -> Option<Box<Segment>> {
     for (attempt, base) in bases.iter().cycle().take(FETCH_ATTEMPTS_MAX).enumerate() {
         if attempt > 0 {
             options.clock.sleep(FETCH_RETRY_WAIT).await;
         }
-        match fetch(&options.http, base, name, options.waits.fetch).await {
+        match fetch_sealed(&options.http, base, name, keys, options.waits.fetch).await {
             Ok(segment) => return Some(Box::new(segment)),
             Err(FetchError::Gone) => return None,
             Err(error) => {

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use proto::address::Address;
 use proto::enter::{Delivery, EnterRequest, EnterResponse, Offer, Problem, Retry};
 use proto::head::{Base, Head, Tier, head_path, segment_path};
+use proto::keys::RoomKeys;
 use proto::segment::Segment;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
@@ -45,9 +46,12 @@ struct Shared {
 struct Content {
     addresses: Vec<Address>,
     bases: Vec<Base>,
+    keys: Vec<RoomKeys>,
     problems: VecDeque<Problem>,
     entered: Vec<EnterRequest>,
     files: BTreeMap<String, (StatusCode, Vec<u8>)>,
+    /// Files as they go over the wire, with their `Content-Encoding`, if they have one.
+    packed: BTreeMap<String, (&'static str, Vec<u8>)>,
     /// Path and when it was asked for, by the test's own clock.
     asked: Vec<(String, u64)>,
 }
@@ -86,6 +90,11 @@ impl Site {
         content.bases = bases.iter().map(|it| Base { base: it.base(), weight: 1 }).collect();
     }
 
+    /// `enter` tells these keys from now on.
+    pub(crate) fn tell_keys(&self, keys: RoomKeys) {
+        self.shared.state.lock().keys = vec![keys];
+    }
+
     /// The next answer of `enter` is this refusal.
     pub(crate) fn refuse(&self, status: u16, code: &str, retry_after_ms: u32) {
         self.shared.state.lock().problems.push_back(Problem {
@@ -110,6 +119,11 @@ impl Site {
 
     pub(crate) fn put(&self, path: &str, status: StatusCode, bytes: Vec<u8>) {
         self.shared.state.lock().files.insert(path.to_owned(), (status, bytes));
+    }
+
+    /// A file that is served with these very bytes; no encoding is an empty one.
+    pub(crate) fn put_packed(&self, path: &str, encoding: &'static str, bytes: Vec<u8>) {
+        self.shared.state.lock().packed.insert(path.to_owned(), (encoding, bytes));
     }
 
     /// Questions to `enter` so far.
@@ -157,6 +171,7 @@ async fn enter(State(shared): State<Arc<Shared>>, Json(request): Json<EnterReque
         addresses: offers.map(offer).collect(),
         delivery: vec![Delivery::Push],
         segments: content.bases.clone(),
+        keys: content.keys.clone(),
         retry: Retry { base_ms: 20, max_ms: 100, factor: 2.0, jitter: 1.0 },
         retry_after_ms: if content.addresses.is_empty() { FULL_MS } else { 0 },
     })
@@ -168,6 +183,14 @@ async fn file(State(shared): State<Arc<Shared>>, Path(path): Path<String>) -> Re
     let mut content = shared.state.lock();
     content.asked.push((path.clone(), shared.clock.mono().0));
     shared.asked.notify_waiters();
+    if let Some((encoding, bytes)) = content.packed.get(&path) {
+        let mut response = bytes.clone().into_response();
+        if !encoding.is_empty() {
+            let encoding = HeaderValue::from_static(encoding);
+            response.headers_mut().insert(header::CONTENT_ENCODING, encoding);
+        }
+        return response;
+    }
     let Some((status, bytes)) = content.files.get(&path) else {
         return StatusCode::NOT_FOUND.into_response();
     };
