@@ -3,6 +3,7 @@
 //! One turn: take what happened, tick the rooms that are due, publish what they say to `sealed`,
 //! fenced; only then pass it on to the units and the press, and commit what is done.
 
+mod aim;
 mod place;
 mod publish;
 
@@ -21,7 +22,7 @@ use kit::health::Part;
 use proto::control::{Fact, RoomFact};
 use proto::envelope::LinkGauges;
 use proto::head::GenInfo;
-use proto::id::{NodeId, RoomId, Term};
+use proto::id::{Gen, NodeId, RoomId, Term};
 use proto::time::Mono;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -33,6 +34,8 @@ use crate::live::Live;
 use crate::opener::{Fenced, Opener, Start};
 use crate::owned::{Owned, Want};
 use crate::press::{Job, Ticket};
+use crate::room_keys::RoomKeys;
+use crate::push::Pushes;
 
 /// Records of `accepted` taken at once.
 const RECORDS_MAX: usize = 64;
@@ -61,6 +64,8 @@ pub(crate) struct Tools {
     pub(crate) opener: Opener,
     pub(crate) downlink: Downlink,
     pub(crate) live: Arc<Live>,
+    pub(crate) keys: Arc<RoomKeys>,
+    pub(crate) pushes: Pushes,
     pub(crate) jobs: mpsc::Sender<Job>,
     pub(crate) stored: mpsc::Receiver<Ticket>,
     pub(crate) gauge_max: Duration,
@@ -236,6 +241,8 @@ impl Driver {
         };
         tracing::info!(partition = partition.0, term = %owned.term, "partition lost");
         for room in owned.rooms() {
+            self.tools.pushes.aim(room, false);
+            self.tools.keys.release(room);
             self.jobs.push_back(Job::Release { room: room.clone() });
         }
     }
@@ -258,10 +265,14 @@ impl Driver {
             }
             Answer::Open { partition, term, room, start } => {
                 self.ask_known(partition, term, &room, &start);
+                if let Some(resume) = &start.resume {
+                    self.tools.keys.begin(&room, &resume.info);
+                }
                 let (house, fact) = (self.tools.house, self.facts.get(&room).cloned());
                 if let (Some((owned, _)), Some(fact)) = (self.owned(partition, term), fact) {
                     owned.start(&room, *start, &fact, house, now);
                 }
+                self.aim(&room);
             }
             Answer::Known { partition, term, room, known } => {
                 if let Some((owned, _)) = self.owned(partition, term) {
@@ -273,6 +284,7 @@ impl Driver {
                     tracing::info!(%room, gen_no = %info.gen_no, "gen created");
                     owned.begin(&room, info, now);
                 }
+                self.aim(&room);
             }
         }
     }
@@ -290,6 +302,10 @@ impl Driver {
                 Ok(Fact::Room(fact)) => fact,
                 Ok(Fact::Bases { bases }) => {
                     self.jobs.push_back(Job::Bases(bases));
+                    continue;
+                }
+                Ok(Fact::Catalogue(part)) => {
+                    self.jobs.push_back(Job::Catalogue(part));
                     continue;
                 }
                 Ok(_) | Err(_) => continue,
@@ -319,6 +335,7 @@ impl Driver {
         let want = self.facts.get(room).and_then(|fact| owned.set(fact, house, now));
         let term = owned.term;
         self.ask(partition, term, want);
+        self.aim(room);
     }
 
     fn hear_gauges(&mut self, tailed: Result<Tailed, ReadError>) {
@@ -347,6 +364,7 @@ impl Driver {
             owned.gauge(&self.crowd, now);
         }
         let running: usize = self.partitions.values().map(Owned::running).sum();
+        self.aim_all();
         self.tools.counts.rooms.set(i64::try_from(running).unwrap_or(i64::MAX));
     }
 
@@ -370,14 +388,20 @@ impl Driver {
     fn ask(&self, partition: PartitionNo, term: Term, wants: impl IntoIterator<Item = Want>) {
         for want in wants {
             let opener = self.tools.opener.clone();
+            if let Want::Open { room, .. } = &want
+                && let Some(fact) = self.facts.get(room)
+            {
+                self.tools.keys.own(room, fact.app);
+            }
             let answer = match want {
                 Want::Open { room, found } => async move {
                     let start = Box::new(opener.open(&room, found.map(|it| *it)).await);
                     Answer::Open { partition, term, room, start }
                 }
                 .boxed(),
-                Want::Gen { room, after, epoch_ms, interval_ms } => async move {
-                    let info = opener.create_gen(&room, after, epoch_ms, interval_ms).await;
+                Want::Gen { room, after, epoch_ms, interval_ms, layout } => async move {
+                    let first = GenInfo { gen_no: Gen(after.0 + 1), epoch_ms, interval_ms, layout };
+                    let info = opener.create_gen(&room, first).await;
                     Answer::Gen { partition, term, room, info }
                 }
                 .boxed(),

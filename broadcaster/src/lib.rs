@@ -5,6 +5,7 @@
 //! it; then it goes to every unit's `downlink`; a complete slot goes to the [`store`]s. The
 //! origin serves the stores' files over HTTP.
 
+pub mod archive;
 pub mod config;
 pub mod store;
 
@@ -22,7 +23,9 @@ mod owned;
 mod parcel;
 mod press;
 mod purge;
+mod push;
+mod room_keys;
 mod service;
 
-pub use config::{Config, Mirror};
+pub use config::{Config, Mirror, Push};
 pub use service::{Parts, Service};

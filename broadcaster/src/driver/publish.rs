@@ -5,6 +5,8 @@ use proto::control::Fact;
 
 use super::{BUS_MAX, Driver, GROUP, PAUSE};
 use crate::owned::Owned;
+use crate::press::Job;
+use crate::room_keys::RoomKeys;
 
 /// Facts sent to `control` in one turn.
 const FACTS_MAX: usize = 64;
@@ -49,6 +51,7 @@ impl Driver {
         for (&partition, owned) in &mut self.partitions {
             if owned.parcel.is_empty() && owned.next_tick() <= now.mono {
                 let wants = owned.turn(now, &self.tools.counts);
+                guard(&owned.parcel.jobs, &self.tools.keys);
                 asked.push((partition, owned.term, wants));
             }
         }
@@ -124,7 +127,10 @@ impl Driver {
         kit::dying::pass("sealed", || letter.shows_gift());
         if let Some(value) = &letter.downlink {
             self.tools.downlink.send(partition, value);
-            self.tools.live.tell(value, self.tools.clock.wall());
+            if let Some(clear) = self.tools.keys.clear(value) {
+                self.tools.live.tell(&clear, self.tools.clock.wall());
+                self.tools.pushes.tell(&clear);
+            }
         }
         kit::dying::pass("downlink", || letter.shows_gift());
     }
@@ -133,6 +139,7 @@ impl Driver {
     fn pass_on(&mut self) {
         for owned in self.partitions.values_mut().filter(|it| it.parcel.records.is_empty()) {
             let parcel = std::mem::take(&mut owned.parcel);
+            unguard(&parcel.jobs, &self.tools.keys);
             self.jobs.extend(parcel.jobs);
             self.says.extend(parcel.facts);
             for id in parcel.done {
@@ -182,6 +189,33 @@ impl Driver {
                 }
                 Err(_) => return,
             }
+        }
+    }
+}
+
+/// Sealed gens are so before their first flush leaves.
+fn guard(jobs: &[Job], keys: &RoomKeys) {
+    for job in jobs {
+        match job {
+            Job::Opened { room, info } => keys.begin(room, info),
+            Job::Release { room } => keys.release(room),
+            Job::Adopt { .. }
+            | Job::Seal { .. }
+            | Job::Erase { .. }
+            | Job::Ended { .. }
+            | Job::Bases(_)
+            | Job::Catalogue(_) => {}
+        }
+    }
+}
+
+/// The last flush of a sealed gen has left: what follows it may be open.
+fn unguard(jobs: &[Job], keys: &RoomKeys) {
+    for job in jobs {
+        if let Job::Opened { room, info } = job
+            && !info.is_sealed()
+        {
+            keys.unseal(room);
         }
     }
 }

@@ -118,9 +118,9 @@ fn answers(broadcaster: &Running) -> u64 {
 }
 
 /// A running cache.
-struct Edge {
-    addr: SocketAddr,
-    _process: Child,
+pub(crate) struct Edge {
+    pub(crate) addr: SocketAddr,
+    pub(crate) process: Child,
     _folder: TempDir,
 }
 
@@ -153,7 +153,7 @@ async fn varnish(origin: SocketAddr, addr: SocketAddr) -> Edge {
 }
 
 /// A sample with the places of this run in it.
-fn write(folder: &Path, name: &str, sample: &str, changes: &[(&str, String)]) -> String {
+pub(crate) fn write(folder: &Path, name: &str, sample: &str, changes: &[(&str, String)]) -> String {
     let mut text = sample.to_owned();
     for (place, here) in changes {
         assert!(text.contains(place), "the sample has no {place}");
@@ -165,7 +165,7 @@ fn write(folder: &Path, name: &str, sample: &str, changes: &[(&str, String)]) ->
 }
 
 /// Starts it and waits until it listens.
-async fn run(mut command: Command, addr: SocketAddr, folder: TempDir) -> Edge {
+pub(crate) async fn run(mut command: Command, addr: SocketAddr, folder: TempDir) -> Edge {
     command.stdin(Stdio::null()).stdout(Stdio::null()).kill_on_drop(true);
     let process = command.spawn().expect("nginx or varnish is missing: run ops/tools/install");
     let listens = async {
@@ -175,9 +175,9 @@ async fn run(mut command: Command, addr: SocketAddr, folder: TempDir) -> Edge {
         }
     };
     tokio::time::timeout(PATIENCE, listens).await.expect("the cache listens in time");
-    Edge { addr, _process: process, _folder: folder }
+    Edge { addr, process, _folder: folder }
 }
 
-fn free() -> SocketAddr {
+pub(crate) fn free() -> SocketAddr {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
 }
