@@ -13,6 +13,7 @@ use futures_util::future::BoxFuture;
 use proto::id::{Gen, Term};
 
 pub use directory::Directory;
+pub(crate) use directory::check_space;
 pub use file::{Ext, File};
 
 /// Age of a file that may be replaced: the higher one is newer.

@@ -217,14 +217,18 @@ impl Place {
     }
 
     fn check_space(&self) -> Result<(), StoreError> {
-        let disk = rustix::fs::statvfs(&self.root).map_err(|error| away(error.into()))?;
-        let free_bytes = disk.f_bavail.saturating_mul(disk.f_frsize);
-        let free_bytes_min = self.free_bytes_min;
-        if free_bytes < free_bytes_min {
-            return Err(StoreError::Full { free_bytes, free_bytes_min });
-        }
-        Ok(())
+        check_space(&self.root, self.free_bytes_min)
     }
+}
+
+/// Whether so many bytes are free on a folder's disk.
+pub(crate) fn check_space(folder: &Path, free_bytes_min: u64) -> Result<(), StoreError> {
+    let disk = rustix::fs::statvfs(folder).map_err(|error| away(error.into()))?;
+    let free_bytes = disk.f_bavail.saturating_mul(disk.f_frsize);
+    if free_bytes < free_bytes_min {
+        return Err(StoreError::Full { free_bytes, free_bytes_min });
+    }
+    Ok(())
 }
 
 fn link(from: &Path, to: &Path) -> io::Result<()> {

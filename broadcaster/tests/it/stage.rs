@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use broadcaster::archive::Archive;
 use broadcaster::store::{Directory, SegmentStore};
 use broadcaster::{Config, Parts, Service};
 use bus::{At, Bus, Limits, MemoryBus, Publish, Tail, Tailed, Topic, topic};
+use channel::{ClientTls, DevCerts};
 use kit::clock::Clock;
 use kit::health::Health;
 use kit::meter::Meter;
@@ -78,7 +79,7 @@ impl World {
             unit_buses: self.unit_buses.clone(),
             archive: Some(self.archive.clone()),
             stores: self.stores.clone(),
-            auth_tls: None,
+            auth_tls: Some(trust()),
         };
         let service = Service::bind(config, parts).await?;
         let addr = service.addr();
@@ -211,6 +212,15 @@ impl Events {
         })
         .await;
     }
+}
+
+/// Whom a broadcaster believes to be the auth service; none is there.
+fn trust() -> ClientTls {
+    static CERTS: LazyLock<DevCerts> = LazyLock::new(|| {
+        let folder = tempfile::tempdir().unwrap();
+        DevCerts::load_or_create(folder.path(), &["localhost"]).unwrap()
+    });
+    CERTS.client().unwrap()
 }
 
 pub(crate) fn room() -> RoomId {

@@ -1,28 +1,31 @@
 //! `barrage export`: what was shown in a room, in a format that other tools read.
 
+mod source;
+
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
+use broadcaster_core::archive::slot_start;
 use broadcaster_core::export::{Format, Writer};
 use broadcaster_core::pack::expand;
 use clap::{Args, ValueEnum};
 use proto::head::Tier;
 use proto::id::{ItemId, RoomId};
-use proto::item::{Body, Repeat};
+use proto::item::Repeat;
 use proto::segment::Segment;
-use proto::time::Wall;
 
-/// Recalled items that are left out, 8 bytes each.
-const RECALLED_MAX: usize = 1_000_000;
+use self::source::Source;
+
 /// Slots between two words of progress: a quarter of an hour.
-const PROGRESS: usize = 900;
+const PROGRESS: u64 = 900;
 
-/// Reads the slots that are still kept (`[broadcaster] retention_s`), in the order in which they were
-/// shown; recalled items are left out. The system may run or not.
+/// Reads a room's recordings (its `archive`) and the slots that are still served (`[broadcaster]
+/// retention_s`), in the order in which they were shown; recalled items are left out. The system may
+/// run or not.
 #[derive(Args, Debug)]
 pub(crate) struct Export {
     /// Data folder of a `barrage up`
@@ -64,21 +67,17 @@ impl From<Form> for Format {
 
 pub(crate) fn run(args: &Export) -> anyhow::Result<ExitCode> {
     let room = RoomId::parse(&args.room).context("no room has such a name")?;
-    let folder = args.data.join(stack::SEGMENTS).join("dm/1").join(room.to_string());
-    let files = slots(&folder)
-        .with_context(|| format!("no slots of this room are in {}", folder.display()))?;
-    ensure!(!files.is_empty(), "no slots of this room are kept: see [broadcaster] retention_s");
-
-    let recalled = recalled(&files)?;
+    let source = Source::find(&args.data, &room)?;
+    let left_out = source.left_out()?;
     let mut out: Box<dyn Write> = match &args.out {
         None => Box::new(io::stdout().lock()),
         Some(file) => Box::new(BufWriter::new(
             File::create_new(file).with_context(|| format!("cannot make {}", file.display()))?,
         )),
     };
-    let written = write(args.format.into(), &files, &recalled, &mut out)?;
+    let (written, slots) = write(args.format.into(), &source, &left_out, &mut out)?;
     out.flush()?;
-    say(&format!("{written} items of {} slots", files.len()));
+    say(&format!("{written} items of {slots} slots"));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -88,7 +87,7 @@ fn say(text: &str) {
 }
 
 /// The files of the full tier, in the order of their slots.
-fn slots(room: &Path) -> io::Result<Vec<PathBuf>> {
+pub(super) fn slots(room: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for gen_no in numbered(room, "")? {
         let tier = gen_no.join(Tier::Full.name());
@@ -122,55 +121,36 @@ fn read(file: &Path) -> anyhow::Result<Option<Segment>> {
     segment.map(Some).with_context(|| format!("{} is damaged", file.display()))
 }
 
-fn recalled(files: &[PathBuf]) -> anyhow::Result<BTreeSet<ItemId>> {
-    let mut recalled = BTreeSet::new();
-    for file in files {
-        for placed in read(file)?.map(|it| it.items).unwrap_or_default() {
-            if let Body::Tombstone { of } = placed.item.body {
-                recalled.insert(of);
-            }
-        }
-        ensure!(recalled.len() <= RECALLED_MAX, "more than {RECALLED_MAX} items were recalled");
-    }
-    Ok(recalled)
-}
-
-/// How many items were written.
+/// How many items were written, of how many slots.
 fn write(
     format: Format,
-    files: &[PathBuf],
-    recalled: &BTreeSet<ItemId>,
+    source: &Source,
+    left_out: &BTreeSet<ItemId>,
     out: &mut impl Write,
-) -> anyhow::Result<u64> {
+) -> anyhow::Result<(u64, u64)> {
     let mut writer: Option<Writer> = None;
-    let mut written = 0;
-    for (number, file) in files.iter().enumerate() {
-        let Some(Segment { header, items, .. }) = read(file)? else {
-            continue;
-        };
+    let (mut written, mut slots) = (0, 0_u64);
+    source.each(|Segment { header, items, .. }| {
         let writer = match &mut writer {
             Some(writer) => writer,
             none => {
-                let passed = header.slot.0.saturating_mul(header.interval_ms.into());
-                let start = Wall(header.epoch_ms.0.saturating_add(passed));
-                let writer = none.insert(Writer::new(format, start));
+                let writer = none.insert(Writer::new(format, slot_start(&header)));
                 out.write_all(writer.head().as_bytes())?;
                 writer
             }
         };
-        for placed in items {
-            if recalled.contains(&placed.item.id) {
-                continue;
-            }
+        for placed in items.into_iter().filter(|it| !left_out.contains(&it.item.id)) {
             let text = writer.item(&Repeat { gen_no: header.gen_no, placed });
             written += u64::from(!text.is_empty());
             out.write_all(text.as_bytes())?;
         }
-        if (number + 1).is_multiple_of(PROGRESS) {
-            say(&format!("{} of {} slots, {written} items", number + 1, files.len()));
+        slots += 1;
+        if slots.is_multiple_of(PROGRESS) {
+            say(&format!("{slots} slots, {written} items"));
         }
-    }
+        Ok(())
+    })?;
     let tail = writer.as_ref().map_or("", Writer::tail);
     out.write_all(tail.as_bytes())?;
-    Ok(written)
+    Ok((written, slots))
 }

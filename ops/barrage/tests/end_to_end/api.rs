@@ -34,6 +34,11 @@ impl Api {
         self.call("PATCH", "", "", &changes.to_string()).await
     }
 
+    /// Closes the demo room.
+    pub(crate) async fn close(&self) -> Got {
+        self.call("POST", "/close", "", "").await
+    }
+
     /// A gift to the demo room: the status, and the item's id.
     pub(crate) async fn gift(&self, key: &str) -> (u16, String) {
         let gift = json!({ "viewer": "patron", "gift_no": 7, "count": 1, "lane": "high" });
