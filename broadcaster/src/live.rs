@@ -20,6 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 
 use crate::counts::Counts;
+use crate::room_keys::RoomKeys;
 
 /// Tags that wait for the slowest viewer of a room: some ten seconds.
 const TAGS_MAX: usize = 64;
@@ -29,6 +30,7 @@ const TAGS_MAX: usize = 64;
 pub(crate) struct Live {
     rooms: RwLock<BTreeMap<RoomId, Channel>>,
     places: Arc<Semaphore>,
+    keys: Arc<RoomKeys>,
     counts: Counts,
 }
 
@@ -58,9 +60,9 @@ impl Drop for Viewer {
 
 impl Live {
     /// At most `viewers_max` viewers at a time, over all rooms.
-    pub(crate) fn new(viewers_max: usize, counts: Counts) -> Self {
+    pub(crate) fn new(viewers_max: usize, keys: Arc<RoomKeys>, counts: Counts) -> Self {
         let places = Arc::new(Semaphore::new(viewers_max));
-        Self { rooms: RwLock::default(), places, counts }
+        Self { rooms: RwLock::default(), places, keys, counts }
     }
 
     /// Passes on what a record says of rooms that somebody watches. The end of a slot has no time of
@@ -81,6 +83,11 @@ impl Live {
                 channel.tags.send(tag).ok();
             }
         }
+    }
+
+    /// Whether a room has no stream, since it is sealed.
+    pub(crate) fn is_closed(&self, room: &RoomId) -> bool {
+        self.keys.is_sealed(room)
     }
 
     /// The bytes of a room's stream from now on, until the viewer falls behind or `closing`. None:

@@ -10,6 +10,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use auth_core::room_key::Unopened;
 use broadcaster_core::pack::expand;
 use broadcaster_core::room::{Resume, Told};
 use broadcaster_core::{Found, head};
@@ -24,11 +25,11 @@ use proto::heat::Heat;
 use proto::id::{Gen, RoomId, SlotNo, Term};
 use proto::item::Repeat;
 use proto::segment::Segment;
-use proto::time::Wall;
 use proto::verdict::Fate;
 
 use crate::counts::Counts;
-use crate::press::gen_bytes;
+use crate::press::{gen_bytes, info_of};
+use crate::room_keys::RoomKeys;
 use crate::store::{Created, Ext, File, SegmentStore, StoreError};
 
 /// A gen that no store took within this time is numbered by the clock. Longer than it takes for
@@ -54,6 +55,7 @@ pub(crate) struct Opener {
     pub(crate) stores: Vec<Arc<dyn SegmentStore>>,
     pub(crate) clock: Clock,
     pub(crate) counts: Counts,
+    pub(crate) keys: Arc<RoomKeys>,
     pub(crate) call_max: Duration,
     /// Stores that do not answer for so long are gone on without.
     pub(crate) wait_max: Duration,
@@ -185,17 +187,11 @@ impl Opener {
         Start { known, repeats, head: Some(head), ..start }
     }
 
-    /// Creates the first free gen after `after`; when no store takes it, it has the number of the
-    /// second, which no count of gens reaches, and the press writes its file once a store works.
-    pub(crate) async fn create_gen(
-        &self,
-        room: &RoomId,
-        after: Gen,
-        epoch_ms: Wall,
-        interval_ms: u32,
-    ) -> GenInfo {
+    /// Creates a gen with the first free number from that of `info` on; when no store takes it, it
+    /// has the number of the second, which no count of gens reaches, and the press writes its file
+    /// once a store works.
+    pub(crate) async fn create_gen(&self, room: &RoomId, mut info: GenInfo) -> GenInfo {
         let started = self.clock.mono();
-        let mut info = GenInfo { gen_no: Gen(after.0 + 1), epoch_ms, interval_ms, layout: 1 };
         loop {
             match self.create_everywhere(room, info).await {
                 Ok(Created::New) => return info,
@@ -246,8 +242,7 @@ impl Opener {
             return Some(info);
         }
         if let Some(head) = head.filter(|it| it.gen_no == gen_no) {
-            let Head { epoch_ms, interval_ms, .. } = *head;
-            return Some(GenInfo { gen_no, epoch_ms, interval_ms, layout: 1 });
+            return Some(info_of(head));
         }
         let files = self.read(File::Gen(room.clone(), gen_no)).await;
         files.iter().flatten().find_map(|it| serde_json::from_slice(it).ok())
@@ -273,8 +268,15 @@ impl Opener {
         let interval_ms = u128::from(head.interval_ms.max(1));
         let slots = u64::try_from(RECALL_IDS.as_millis() / interval_ms).unwrap_or(u64::MAX);
         let oldest = head.oldest.0.max((head.slot.0 + 1).saturating_sub(slots));
-        let reads = stream::iter((oldest..=head.slot.0).map(SlotNo))
-            .map(|slot| async move { self.read(segment(room, head.gen_no, slot)).await });
+        if head.sealed {
+            self.keys.wait(room, head.gen_no, self.wait_max).await;
+        }
+        let reads = stream::iter((oldest..=head.slot.0).map(SlotNo)).map(|slot| async move {
+            let file = segment(room, head.gen_no, slot);
+            let files = self.read(file.clone()).await?;
+            let opened = files.iter().map(|it| self.keys.open(&file, it));
+            Some(opened.filter_map(|it| self.readable(it)).collect::<Vec<_>>())
+        });
         let mut reads = pin!(reads.buffered(READS_MAX));
         let (mut known, mut repeats) = (Vec::new(), Vec::new());
         while let Some(Some(files)) = reads.next().await {
@@ -286,6 +288,11 @@ impl Opener {
             }
         }
         (known, repeats)
+    }
+
+    /// A file that does not open is as good as none, and counted.
+    fn readable(&self, opened: Result<Bytes, Unopened>) -> Option<Bytes> {
+        opened.inspect_err(|_| self.counts.unopened()).ok()
     }
 
     /// What the stores have under this name; `None` if none of them answered for a while.

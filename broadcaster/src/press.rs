@@ -4,8 +4,11 @@
 //! the origin, and told to the driver, as soon as one store has it; when no store takes it in time,
 //! it is shown from memory.
 
+mod aside;
+mod cover;
 mod erasing;
 mod files;
+mod heads;
 mod wellness;
 mod writer;
 
@@ -24,21 +27,28 @@ use futures_util::stream::FuturesUnordered;
 use kit::clock::Clock;
 use kit::health::Part;
 use kit::task::Tasks;
+use proto::control::CataloguePart;
 use proto::head::{Base, GenInfo, Head};
-use proto::id::{Gen, ItemId, RoomId, SlotNo, Term};
-use proto::segment::Header;
+use proto::id::{AppId, Gen, ItemId, RoomId, SlotNo, Term};
 use tokio::sync::mpsc;
 
+use crate::archive::{self, Archive, Roll};
 use crate::bases::{Bases, Storing};
 use crate::config::{Config, millis};
 use crate::counts::Counts;
 use crate::display::{Display, Shown};
 use crate::live::Live;
+use crate::press::cover::{Cover, Step, Waiting};
+use crate::press::aside::{Aside, Given};
 use crate::press::erasing::Erased;
-use crate::press::files::{files_of, print};
+pub(crate) use crate::press::files::Printer;
+pub(crate) use crate::press::heads::{gen_bytes, info_of, shelf_of};
+use crate::press::files::files_of;
+use crate::press::heads::{gen_info, head_bytes, reel_of};
 use crate::press::wellness::Wellness;
 use crate::press::writer::{Work, Writers};
 use crate::purge::Purges;
+use crate::room_keys::RoomKeys;
 use crate::store::{Ext, File, SegmentStore, Stamp};
 
 /// Jobs that wait for the press; the driver stops flushing while more are to come.
@@ -52,17 +62,21 @@ const SWEEP: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) enum Job {
     /// The room is this process's from now on; `head` is what was shown last.
-    Adopt { room: RoomId, term: Term, head: Option<Box<Head>> },
+    Adopt { room: RoomId, app: AppId, term: Term, head: Option<Box<Head>> },
     /// A gen was opened: the one before it ends.
     Opened { room: RoomId, info: GenInfo },
     /// A slot is to be written.
     Seal { ticket: Ticket, sealed: Box<Sealed> },
     /// An item is to be in no file any more; where it stands, if that is known.
     Erase { room: RoomId, id: ItemId, place: Option<(Gen, SlotNo)> },
+    /// The room was closed, and its last slot is sealed.
+    Ended { room: RoomId },
     /// The room is another's, or is over.
     Release { room: RoomId },
     /// Segments are served from these bases now.
     Bases(Vec<Base>),
+    /// A part of an app's gift catalogue.
+    Catalogue(CataloguePart),
 }
 
 /// Names a slot that is being written.
@@ -82,8 +96,12 @@ pub(crate) struct Tools {
     pub(crate) health: Part,
     pub(crate) display: Arc<Display>,
     pub(crate) live: Arc<Live>,
+    pub(crate) keys: Arc<RoomKeys>,
+    pub(crate) printer: Printer,
     pub(crate) stores: Vec<Arc<dyn SegmentStore>>,
     pub(crate) storing: Arc<Storing>,
+    /// Where rooms are recorded, if they are.
+    pub(crate) archive: Option<Archive>,
     /// The same of single stores, by number, where a base of its own serves one.
     pub(crate) mirrors: Vec<Option<Arc<Storing>>>,
 }
@@ -94,18 +112,23 @@ struct Press {
     counts: Counts,
     display: Arc<Display>,
     live: Arc<Live>,
+    keys: Arc<RoomKeys>,
     writers: Writers,
     rooms: BTreeMap<RoomId, Printed>,
     retention_ms: u64,
     store_wait_max: Duration,
     bases: Bases,
     storing: Arc<Storing>,
-    writes_hls: bool,
+    printer: Printer,
+    aside: Aside,
+    /// Which rooms are recorded, where that is done.
+    roll: Option<Roll>,
 }
 
 /// What the press knows of a room.
 #[derive(Debug)]
 struct Printed {
+    app: AppId,
     term: Term,
     version: u64,
     shelf: Shelf,
@@ -113,6 +136,8 @@ struct Printed {
     /// The playlist, where one is written.
     reel: Option<Reel>,
     erased: Erased,
+    given: Given,
+    waiting: Waiting,
 }
 
 impl Printed {
@@ -134,24 +159,41 @@ pub(crate) fn start(
     stored: mpsc::Sender<Ticket>,
     tasks: &mut Tasks,
 ) {
-    let Tools { clock, counts, health, display, live, stores, storing, mirrors } = tools;
+    let Tools {
+        clock, counts, health, display, live, keys, printer, stores, storing, archive, mirrors
+    } = tools;
     let purges = Purges::start(&config.purge, &clock, &counts, tasks);
     let retention = Duration::from_secs(config.retention_s.into());
     let wellness = Wellness::new(health, clock.clone(), counts.clone(), stores.len());
     let mirrors = mirrors.into_iter().chain(std::iter::repeat(None));
+    let recorder = archive.filter(|_| config.archive_days > 0).map(|archive| archive::Tools {
+        clock: clock.clone(),
+        counts: counts.clone(),
+        archive,
+        display: Arc::clone(&display),
+        stores: stores.clone(),
+        purges: purges.clone(),
+        packing: printer.packing.clone(),
+        life: archive::days(config.archive_days),
+        call_max: millis(config.store_ms_max),
+        free_bytes_min: config.free_bytes_min,
+    });
     let stores = stores.into_iter().zip(mirrors);
     let press = Press {
-        writers: Writers::start(config, wellness, stores, &purges, tasks),
+        roll: recorder.map(|it| it.start(tasks)),
+        writers: Writers::start(config, wellness, stores, (&printer, &purges, &keys), tasks),
         clock,
         counts,
         display,
         live,
+        keys,
         rooms: BTreeMap::new(),
         retention_ms: proto::time::millis(retention),
         store_wait_max: millis(config.store_wait_ms_max),
         bases: Bases::default(),
         storing,
-        writes_hls: config.hls,
+        printer,
+        aside: Aside::default(),
     };
     tasks.spawn("press", press.run(jobs, stored));
 }
@@ -163,6 +205,7 @@ impl Press {
         stored: mpsc::Sender<Ticket>,
     ) -> anyhow::Result<()> {
         let mut writing = FuturesUnordered::new();
+        let mut came = self.keys.came();
         let mut sweep = self.clock.mono() + SWEEP;
         loop {
             tokio::select! {
@@ -175,47 +218,72 @@ impl Press {
                     Some(job) => writing.extend(self.take(job)),
                     None => break,
                 },
+                Ok(()) = came.changed() => writing.extend(self.catch_up()),
                 () = self.clock.sleep_until(sweep) => {
                     self.sweep();
                     sweep = self.clock.mono() + SWEEP;
                 }
             }
         }
+        self.end_waiting();
         while writing.next().await.is_some() {}
         Ok(())
     }
 
     fn take(&mut self, job: Job) -> Option<BoxFuture<'static, Option<Ticket>>> {
         match job {
-            Job::Adopt { room, term, head } => {
-                self.adopt(room, term, head.map(|it| *it));
+            Job::Adopt { room, app, term, head } => {
+                self.adopt(room, app, term, head.map(|it| *it));
                 None
             }
-            Job::Opened { room, info } => self.open(&room, info),
-            Job::Seal { ticket, sealed } => self.seal(ticket, *sealed),
+            Job::Opened { room, info } => self.step(&room, Step::Opened(info)),
+            Job::Seal { ticket, sealed } => {
+                let room = ticket.room.clone();
+                self.step(&room, Step::Seal(ticket, sealed))
+            }
             Job::Erase { room, id, place } => {
                 self.erase(&room, id, place);
                 None
             }
+            Job::Ended { room } => {
+                let shelf = self.rooms.get(&room).and_then(|it| it.shelf.newest());
+                if let (Some(roll), Some(newest)) = (&self.roll, shelf) {
+                    roll.end(&room, (newest.info.gen_no, newest.until));
+                }
+                None
+            }
             Job::Release { room } => {
+                if let Some(roll) = &self.roll {
+                    roll.release(&room);
+                }
                 self.rooms.remove(&room);
                 self.writers.forget(&room);
                 self.display.release(&room);
                 self.live.end(&room);
+                self.keys.waits(&room, 0);
                 None
             }
             Job::Bases(bases) => {
                 self.bases.learn(bases, self.clock.mono());
                 None
             }
+            Job::Catalogue(part) => {
+                if !self.aside.hear(part, &self.printer) {
+                    self.counts.skipped("control");
+                }
+                None
+            }
         }
     }
 
-    fn adopt(&mut self, room: RoomId, term: Term, head: Option<Head>) {
+    fn adopt(&mut self, room: RoomId, app: AppId, term: Term, head: Option<Head>) {
         let shelf = head.as_ref().map(shelf_of).unwrap_or_default();
-        let reel = self.writes_hls.then(|| head.as_ref().map(reel_of).unwrap_or_default());
-        let erased = Erased::default();
-        let printed = Printed { term, version: 0, shelf, head, reel, erased };
+        let is_sealed = head.as_ref().is_some_and(|it| it.sealed);
+        let writes_hls = self.printer.writes_hls && !is_sealed;
+        let reel = writes_hls.then(|| head.as_ref().map(reel_of).unwrap_or_default());
+        let (erased, given) = (Erased::default(), Given::default());
+        let waiting = Waiting::default();
+        let printed = Printed { app, term, version: 0, shelf, head, reel, erased, given, waiting };
         self.display.release(&room);
         self.display.show(&room, printed.shown());
         self.rooms.insert(room, printed);
@@ -227,18 +295,30 @@ impl Press {
         if let Some(head) = printed.head.as_mut().filter(|it| it.gen_no < info.gen_no) {
             head::end(head, Some(info));
         }
+        let removes = match (info.is_sealed(), self.printer.writes_hls) {
+            (true, _) => {
+                self.live.end(room);
+                printed.reel.take().map(|_| File::Playlist(room.clone()))
+            }
+            (false, false) => None,
+            (false, true) => {
+                printed.reel.get_or_insert_default();
+                None
+            }
+        };
         // It lies there already, unless no store took it when it was opened.
         let mut files = vec![(File::Gen(room.clone(), info.gen_no), gen_bytes(&info))];
         if printed.reel.is_some() {
             files.push((File::Init(room.clone()), fragment::init()));
         }
-        Some(self.publish(room, files, Vec::new(), None))
+        Some(self.publish(room, files, removes.into_iter().collect(), None))
     }
 
     fn seal(
         &mut self,
         ticket: Ticket,
         mut sealed: Sealed,
+        cover: &Cover,
     ) -> Option<BoxFuture<'static, Option<Ticket>>> {
         let bases = self.bases.recent(self.clock.mono());
         let room = ticket.room.clone();
@@ -248,32 +328,44 @@ impl Press {
             printed.erased.leave(segment);
         }
         let header = &sealed.full.header;
-        printed.shelf.put(gen_info(header), header.slot, header.end);
+        let info = gen_info(header, sealed.layout);
+        if let Some(roll) = &self.roll {
+            let place = (header.gen_no, header.slot);
+            // A recording is in the clear.
+            if sealed.is_archived && !info.is_sealed() {
+                roll.keep(&room, place);
+            } else {
+                roll.end(&room, place);
+            }
+        }
+        printed.shelf.put(info, header.slot, header.end);
         let expired = printed.shelf.expire(self.retention_ms, header.now_ms, EXPIRED_MAX);
         let oldest = printed.shelf.newest().map_or(header.slot, |it| it.oldest.min(header.slot));
-        let mut head = head::build(header, oldest, sealed.recalled);
+        let mut head = head::build(header, oldest, std::mem::take(&mut sealed.recalled));
+        head.sealed = info.is_sealed();
         head.bases = self.bases.all().to_vec();
         head.past = printed.shelf.past();
         if let Some(reel) = &mut printed.reel {
-            reel.put(&gen_info(header), header.slot);
+            reel.put(&info, header.slot);
             head.hls = reel.place();
         }
+        let beside =
+            self.aside.name(printed.app, &self.printer, &mut head, &mut printed.given);
         printed.head = Some(head);
         if header.end == Some(header.slot) && header.next.is_none() {
             self.live.end(&room);
         }
 
-        let print = |it| print(it, self.writes_hls);
-        let files: Vec<_> = [&sealed.full, &sealed.lite].into_iter().flat_map(print).collect();
-        for (file, bytes) in &files {
+        let erasing = printed.erased.of(&sealed.full);
+        let files = self.files(&sealed, cover);
+        for (file, bytes) in files.iter().chain(&beside) {
             self.display.keep(file.clone(), bytes.clone());
             if let File::Segment { tier, ext: Ext::Bin, .. } = file {
                 self.counts.segment_bytes(*tier, bytes.len());
             }
         }
-        let erasing = printed.erased.of(&sealed.full);
         let (removes, erasing_max) = (files_of(&room, &expired), self.store_wait_max);
-        let published = self.publish(&room, files, removes, Some(ticket));
+        let published = self.publish(&room, [beside, files].concat(), removes, Some(ticket));
         let published = async move {
             let ticket = published.await;
             tokio::time::timeout(erasing_max, erasing).await.ok();
@@ -346,38 +438,4 @@ impl Press {
         }
         .boxed()
     }
-}
-
-const fn gen_info(header: &Header) -> GenInfo {
-    GenInfo {
-        gen_no: header.gen_no,
-        epoch_ms: header.epoch_ms,
-        interval_ms: header.interval_ms,
-        layout: 1,
-    }
-}
-
-/// The slots that a head names.
-pub(crate) fn shelf_of(head: &Head) -> Shelf {
-    Shelf::found(info_of(head), head.oldest, head.slot, head.end).behind(&head.past)
-}
-
-/// The playlist that a head describes; empty if it names no place.
-fn reel_of(head: &Head) -> Reel {
-    let found = |place| Reel::found(&info_of(head), head.oldest, head.slot, place);
-    head.hls.map(found).unwrap_or_default()
-}
-
-const fn info_of(head: &Head) -> GenInfo {
-    let Head { gen_no, epoch_ms, interval_ms, .. } = *head;
-    GenInfo { gen_no, epoch_ms, interval_ms, layout: 1 }
-}
-
-fn head_bytes(head: &Head) -> Bytes {
-    serde_json::to_vec(head).expect("a head has string keys only").into()
-}
-
-/// What lies in a gen's own file.
-pub(crate) fn gen_bytes(info: &GenInfo) -> Bytes {
-    serde_json::to_vec(info).expect("a gen has string keys only").into()
 }

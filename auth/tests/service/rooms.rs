@@ -22,7 +22,7 @@ async fn broadcasters_and_links_get_the_keys_that_gslb_derives() {
     let expected: Vec<RoomKey> = [3, 4].into_iter().flat_map(derive).collect();
     assert_eq!((broadcaster.len(), &broadcaster), (2, &expected));
     assert_eq!(link, expected);
-    let counted = "auth_key_answers_total{kind=\"rooms\",outcome=\"ok\"} 2";
+    let counted = "auth_key_answers_total{keys=\"rooms\",outcome=\"ok\"} 2";
     assert!(world.meter.render().contains(counted));
 }
 

@@ -6,13 +6,14 @@
 
 use std::collections::VecDeque;
 
-use broadcaster_core::erase::{rewrite, take_out};
+use broadcaster_core::erase::take_out;
 use proto::id::{Gen, ItemId, RoomId, SlotNo};
 use proto::segment::Segment;
 use tokio::sync::watch;
 
 use super::Press;
-use crate::press::files::{files_of, print};
+use crate::press::cover::without;
+use crate::press::files::files_of;
 use crate::press::writer::Erasure;
 use crate::store::{Ext, File, Stamp};
 
@@ -20,14 +21,14 @@ use crate::store::{Ext, File, Stamp};
 /// flush by then.
 const ERASED_MAX: usize = 1_000;
 
-/// What is to be in no slot any more, and whether a store is done with it.
+/// What is to be in no slot any more, and whether a store and the archive are done with it.
 #[derive(Debug, Default)]
 pub(super) struct Erased {
-    items: VecDeque<(ItemId, watch::Receiver<bool>)>,
+    items: VecDeque<(ItemId, Vec<watch::Receiver<bool>>)>,
 }
 
 impl Erased {
-    fn push(&mut self, id: ItemId, done: watch::Receiver<bool>) {
+    fn push(&mut self, id: ItemId, done: Vec<watch::Receiver<bool>>) {
         if self.items.len() >= ERASED_MAX {
             self.items.pop_front();
         }
@@ -36,16 +37,16 @@ impl Erased {
 
     /// Takes them all out of a segment.
     pub(super) fn leave(&self, segment: &mut Segment) {
-        for &(id, _) in &self.items {
-            take_out(segment, id);
+        for (id, _) in &self.items {
+            take_out(segment, *id);
         }
     }
 
-    /// Ends when a store is done with everything that a segment says is erased, or none will be.
+    /// Ends when a store and the archive are done with everything that a segment says is erased, or none will be.
     pub(super) fn of(&self, segment: &Segment) -> impl Future<Output = ()> + Send + use<> {
         let said: Vec<_> = segment.items.iter().filter_map(|it| it.item.body.recalls()).collect();
         let told = self.items.iter().filter(|(id, _)| said.contains(id));
-        let told: Vec<_> = told.map(|(_, done)| done.clone()).collect();
+        let told: Vec<_> = told.flat_map(|(_, done)| done.clone()).collect();
         async move {
             for mut done in told {
                 done.wait_for(|it| *it).await.ok();
@@ -62,7 +63,8 @@ impl Press {
             return;
         };
         let (done, told) = watch::channel(false);
-        printed.erased.push(id, told);
+        let noted = self.roll.as_ref().map(|it| it.erase(room, id));
+        printed.erased.push(id, noted.into_iter().chain([told]).collect());
         printed.version += 1;
         let is_behind = |it: &(Gen, SlotNo)| place.is_none_or(|place| *it >= place);
         let slots: Vec<_> = printed.shelf.slots().filter(is_behind).collect();
@@ -80,9 +82,12 @@ impl Press {
     fn renew(&self, room: &RoomId, id: ItemId, slots: &[(Gen, SlotNo)]) {
         let is_looked_at = |it: &File| matches!(it, File::Segment { ext: Ext::Bin, .. });
         for file in files_of(room, slots).iter().filter(|it| is_looked_at(it)) {
-            let bytes = self.display.recent(file);
-            let segment = bytes.and_then(|it| rewrite(&it, &[id]).ok().flatten());
-            for (file, bytes) in segment.iter().flat_map(|it| print(it, self.writes_hls)) {
+            let Some(bytes) = self.display.recent(file) else {
+                continue;
+            };
+            // What was sealed here lies in memory with its key.
+            let renewed = without(&[id], file, &bytes, &self.printer, &self.keys);
+            for (file, bytes) in renewed.into_iter().flatten() {
                 self.display.renew(&file, bytes);
             }
         }

@@ -33,8 +33,10 @@ pub(super) use self::rewrite::Erasure;
 use crate::bases::Storing;
 use crate::config::{Config, millis};
 use crate::counts::Counts;
+use crate::press::files::Printer;
 use crate::press::wellness::Wellness;
 use crate::purge::Purges;
+use crate::room_keys::RoomKeys;
 use crate::store::{File, SegmentStore, Stamp, StoreError};
 
 /// Pause after a failure; it doubles up to [`PAUSE_MAX`].
@@ -132,7 +134,7 @@ impl Writers {
         config: &Config,
         wellness: Wellness,
         stores: impl Iterator<Item = (Arc<dyn SegmentStore>, Option<Arc<Storing>>)>,
-        purges: &Purges,
+        (printer, purges, keys): (&Printer, &Purges, &Arc<RoomKeys>),
         tasks: &mut Tasks,
     ) -> Self {
         let (clock, counts) = (wellness.clock.clone(), wellness.counts.clone());
@@ -159,8 +161,8 @@ impl Writers {
                 tasks.spawn("store", writer.run(queue));
             }
             let (eraser, queue) = mpsc::channel(ERASURES_MAX);
-            let (writes_hls, purges) = (config.hls, purges.clone());
-            let task = Eraser { calls, clock: clock.clone(), life, writes_hls, purges };
+            let (printer, purges, keys) = (printer.clone(), purges.clone(), Arc::clone(keys));
+            let task = Eraser { calls, clock: clock.clone(), life, printer, keys, purges };
             tasks.spawn("eraser", task.run(queue));
             let (gaps, kept) = (Gaps::default(), VecDeque::new());
             queues.push(Queues { writers, gaps, storing, eraser, kept });
@@ -246,7 +248,11 @@ impl Writer {
         while let Some(work) = queue.recv().await {
             self.leftovers.add(work.removes.iter().cloned());
             if !work.files.is_empty() || !work.heads.is_empty() {
-                self.write(&work, &queue).await;
+                let is_written = self.write(&work, &queue).await;
+                // A store that is away or slow now would hold up the end with each of the rest.
+                if !is_written && queue.is_closed() {
+                    return Ok(());
+                }
             }
             self.remove().await;
         }
@@ -254,8 +260,9 @@ impl Writer {
     }
 
     /// Tries until it is done; when the slot's life is over, only while there is nothing newer,
-    /// so that a store that works again is noticed; when the process ends, only once.
-    async fn write(&self, work: &Work, queue: &mpsc::Receiver<Work>) {
+    /// so that a store that works again is noticed; when the process ends, only once. Tells whether
+    /// it was done.
+    async fn write(&self, work: &Work, queue: &mpsc::Receiver<Work>) -> bool {
         let started = self.clock.mono();
         let mut pause = PAUSE;
         let mut late_from = work.since + self.wait_max;
@@ -278,7 +285,7 @@ impl Writer {
             }
             let is_over = now.since(started) >= self.life;
             if queue.is_closed() || is_over && !queue.is_empty() {
-                return;
+                return false;
             }
             self.clock.sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
@@ -290,6 +297,7 @@ impl Writer {
         if let Some(confirm) = &work.confirm {
             confirm.try_send(()).ok();
         }
+        true
     }
 
     /// Notes how long a slot took, or that it is late.

@@ -6,9 +6,10 @@ use anyhow::ensure;
 use broadcaster_core::pack::compress;
 use broadcaster_core::room::Sealed;
 use broadcaster_core::settings::{House, Settings};
-use broadcaster_core::{Input, Now, Output, Packed, Room};
+use broadcaster_core::{Input, Now, Output, Packed, Packing, Room};
 use bytes::Bytes;
 use proto::control::{RoomFact, RoomSettings};
+use proto::encoding::Encoding;
 use proto::envelope::{Accepted, AcceptedBatch};
 use proto::head::GenInfo;
 use proto::heat::Heat;
@@ -41,9 +42,9 @@ type Press = fn(&Sealed) -> usize;
 /// `broadcast.overload`: as the first, but nine of ten items are shed.
 pub(crate) fn run() -> anyhow::Result<Vec<Line>> {
     let plain: Press = |sealed| sealed.full.encode().len();
-    let segment: Press = |sealed| compress(&sealed.full.encode()).len();
+    let segment: Press = |sealed| compress(&sealed.full.encode(), Encoding::Gzip).len();
     let files: Press = |sealed| {
-        let packed = [&sealed.full, &sealed.lite].map(Packed::of);
+        let packed = [&sealed.full, &sealed.lite].map(|it| Packed::of(it, &Packing::default()));
         packed.iter().map(|it| it.bin.len() + it.json.len()).sum()
     };
     Ok(vec![
@@ -137,9 +138,9 @@ impl Stage {
     fn do_all(&mut self) {
         while let Some(output) = self.room.poll() {
             match output {
-                Output::WantGen { after, epoch_ms, interval_ms } => {
+                Output::WantGen { after, epoch_ms, interval_ms, layout } => {
                     let gen_no = Gen(after.0 + 1);
-                    let info = GenInfo { gen_no, epoch_ms, interval_ms, layout: 1 };
+                    let info = GenInfo { gen_no, epoch_ms, interval_ms, layout };
                     self.room.handle(Input::Gen(info), self.now);
                 }
                 Output::Seal(sealed) => {

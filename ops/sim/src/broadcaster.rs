@@ -179,14 +179,14 @@ impl Broadcaster {
             && let Some(output) = room.poll()
         {
             match output {
-                Output::WantGen { after, epoch_ms, interval_ms } => {
+                Output::WantGen { after, epoch_ms, interval_ms, layout } => {
                     let gen_no = self.store.create_gen(after);
-                    let info = GenInfo { gen_no, epoch_ms, interval_ms, layout: 1 };
+                    let info = GenInfo { gen_no, epoch_ms, interval_ms, layout };
                     room.handle(Input::Gen(info), turn.now.broadcaster());
                 }
                 Output::Opened(info) => {
-                    let GenInfo { gen_no, epoch_ms, interval_ms, .. } = info;
-                    let opened = RoomEvent::Opened { gen_no, epoch_ms, interval_ms };
+                    let GenInfo { gen_no, epoch_ms, interval_ms, layout } = info;
+                    let opened = RoomEvent::Opened { gen_no, epoch_ms, interval_ms, layout };
                     self.publish(opened, turn);
                     turn.network.send(Message::Open(self.life, info));
                 }

@@ -6,7 +6,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use broadcaster_core::erase::rewrite;
 use kit::clock::Clock;
 use proto::head::Tier;
 use proto::id::{Gen, ItemId, RoomId, SlotNo};
@@ -14,8 +13,10 @@ use proto::time::Mono;
 use tokio::sync::{mpsc, watch};
 
 use super::calls::Calls;
-use crate::press::files::print;
+use crate::press::cover::without;
+use crate::press::files::Printer;
 use crate::purge::Purges;
+use crate::room_keys::RoomKeys;
 use crate::store::{Ext, File, Stamp, StoreError};
 
 /// Erasures that an eraser is amid; further ones wait in its queue.
@@ -49,7 +50,8 @@ pub(super) struct Eraser {
     pub(super) clock: Clock,
     /// A file that is not there may still come for so long: its slot waits for a writer.
     pub(super) life: Duration,
-    pub(super) writes_hls: bool,
+    pub(super) printer: Printer,
+    pub(super) keys: Arc<RoomKeys>,
     pub(super) purges: Purges,
 }
 
@@ -160,15 +162,12 @@ impl Eraser {
     ) -> Result<Look, StoreError> {
         let room = erasure.room.clone();
         let file = File::Segment { room, gen_no, tier, slot, ext: Ext::Bin };
-        let Some(bytes) = self.calls.get(file).await? else {
+        let Some(bytes) = self.calls.get(file.clone()).await? else {
             return Ok(Look::Missing);
         };
-        // Whatever is no segment holds no item that could be read.
-        let Some(segment) = rewrite(&bytes, &erasure.ids).ok().flatten() else {
-            return Ok(Look::Clean);
-        };
+        let renewed = without(&erasure.ids, &file, &bytes, &self.printer, &self.keys);
         // The form that is looked at goes last: what stopped between is done again.
-        for (file, bytes) in print(&segment, self.writes_hls) {
+        for (file, bytes) in renewed.map_err(|it| StoreError::Away(it.to_string()))? {
             self.calls.replace(file.clone(), bytes, erasure.stamp).await?;
             self.purges.forget(&file);
         }

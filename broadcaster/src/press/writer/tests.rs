@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use broadcaster_core::Packed;
+use broadcaster_core::{Packed, Packing};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, pending, ready};
 use kit::health::Health;
@@ -143,8 +143,10 @@ fn start(
 ) -> Writers {
     let (clock, counts) = (Clock::system(), Counts::new(&Meter::new()));
     let purges = Purges::start(&[], &clock, &counts, tasks);
+    let (printer, keys) = (Printer::default(), Arc::new(RoomKeys::new(counts.clone())));
     let wellness = Wellness::new(Health::default().part("store"), clock, counts, 1);
-    Writers::start(config, wellness, std::iter::once((store, storing)), &purges, tasks)
+    let tools = (&printer, &purges, &keys);
+    Writers::start(config, wellness, std::iter::once((store, storing)), tools, tasks)
 }
 
 /// Erases an item from the slots 1 and 2.
@@ -293,5 +295,6 @@ fn segment(slot: u64, tier: Tier) -> Bytes {
         body: Body::Notice { text: "gone soon".to_owned() },
     };
     let items = vec![Placed { seq: Seq(1), item }];
-    Packed::of(&Segment { header, items, repeats: Vec::new() }).bin
+    let segment = Segment { header, items, repeats: Vec::new() };
+    Packed::of(&segment, &Packing::default()).bin
 }

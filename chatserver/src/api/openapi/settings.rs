@@ -47,18 +47,7 @@ fn room_settings() -> Value {
         ("interval_ms_max", or_null(longest)),
         ("links", is_led.clone()),
         ("contacts", is_led),
-        (
-            "link_hosts",
-            json!({
-                "type": "array",
-                "maxItems": LINK_HOSTS_MAX,
-                "items": {
-                    "type": "string",
-                    "maxLength": 253,
-                    "pattern": r"^[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})+$",
-                },
-            }),
-        ),
+        ("link_hosts", link_hosts()),
         ("review", json!({ "enum": ["none", "listed", "all", null] })),
         ("speakers", json!({ "enum": ["all", "followers", "listed", "moderators"] })),
         (
@@ -101,6 +90,18 @@ fn room_settings() -> Value {
     ];
     properties.extend(others.map(|(name, schema)| (name.to_owned(), schema)));
     object(&Value::Object(properties), &[])
+}
+
+fn link_hosts() -> Value {
+    json!({
+        "type": "array",
+        "maxItems": LINK_HOSTS_MAX,
+        "items": {
+            "type": "string",
+            "maxLength": 253,
+            "pattern": r"^[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})+$",
+        },
+    })
 }
 
 #[cfg(test)]
