@@ -137,8 +137,8 @@ impl Control {
             let read = self.bus.read(topic::control(), PARTITION, next, RECORDS_MAX, READ_WAIT);
             match timeout(READ_WAIT + ANSWER_MAX, read).await {
                 Ok(Ok(records)) => {
-                    let policies = records.iter().filter_map(|it| self.handle(it));
-                    self.known.handle_policies(&policies.collect::<Vec<_>>());
+                    let rules = records.iter().filter_map(|it| self.handle(it));
+                    self.known.handle_rules(&rules.collect::<Vec<_>>());
                     progress.send_modify(|it| match records.last() {
                         Some(last) => it.next = Offset(last.offset.0 + 1),
                         None => it.idle = it.begun,
@@ -200,7 +200,7 @@ impl Control {
         Ok(())
     }
 
-    /// Takes one, or gives it back if it is about a policy.
+    /// Takes one, or gives it back if answers look at it as a whole.
     fn handle(&self, record: &Record) -> Option<Fact> {
         let now = self.clock.wall();
         match Fact::decode(&record.value) {
@@ -222,7 +222,7 @@ impl Control {
                     promises.hear(&fact, age.map_or(Heard::ReadBack(now), |_| Heard::Live));
                 }
             }
-            Ok(fact @ Fact::Policy(_)) => return Some(fact),
+            Ok(fact @ (Fact::Policy(_) | Fact::Sealed { .. })) => return Some(fact),
             Ok(
                 Fact::Room(_)
                 | Fact::Bases { .. }
@@ -233,6 +233,7 @@ impl Control {
                 | Fact::Lease(_)
                 | Fact::Sdk(_)
                 | Fact::Words { .. }
+                | Fact::Catalogue(_)
                 | Fact::Exclude { .. }
                 | Fact::Person { .. }
                 | Fact::Attribute { .. },

@@ -42,7 +42,7 @@ use crate::place::{Carriers, Whereabouts};
 use admission::{Admission, Admitted};
 use ask::Room;
 use counts::{Counts, Outcome};
-use entrant::{Asker, Entrant};
+use entrant::{Account, Asker, Entrant};
 use offers::Makings;
 use render::{Form, Paths, Written};
 
@@ -196,7 +196,8 @@ impl Answerer {
     ) -> Result<(), Refusal> {
         let device = ask.client.device.as_ref().map(|it| DeviceId::parse(&it.0)).transpose();
         let device = device.map_err(|_| Refusal::Device)?;
-        let asker = self.asker(ask, known)?;
+        let mut account = Account::ROOM;
+        let asker = self.asker(ask, known, &mut account)?;
         let entrant = asker.enter(&known.sight.policies)?;
         admitted.check_app(entrant.app)?;
 
@@ -215,13 +216,22 @@ impl Answerer {
         let shared = entrant.shared(device.as_ref(), from);
         offers::put(form, &chosen, Makings { minter, shared }, answer)?;
         self.written.delivery(form, paths, answer);
+        let (sealed, keyring) = (&known.sight.sealed, minter.keyring());
+        let keys = sealed.keys(keyring, entrant.app, entrant.rooms, known.now);
+        render::put_keys(form, &keys, answer);
         render::put_retry_after(form, retry_after_ms, answer);
         self.counts.answered(outcome, entrant.by, carrier);
         Ok(())
     }
 
     /// Who asks; without a ticket with a passing account.
-    fn asker<'a>(&self, ask: &'a Ask<'_>, known: &Moment) -> Result<Asker<'a>, Refusal> {
+    #[inline]
+    fn asker<'a>(
+        &self,
+        ask: &'a Ask<'_>,
+        known: &Moment,
+        account: &'a mut Account,
+    ) -> Result<Asker<'a>, Refusal> {
         let ticket = &*ask.ticket.0;
         if !ticket.is_empty() {
             if ask.app.is_some() || ask.room.is_some() {
@@ -237,8 +247,10 @@ impl Answerer {
         if !self.apps.contains(&app) {
             return Err(TicketRefusal::UnknownApp { app }.into());
         }
-        let [number] = numbers::draw()?;
-        Ok(Asker::passing(app, room, number))
+        let mut numbers = [[0; 16]];
+        numbers::draw(&mut numbers)?;
+        account.write(&numbers[0]);
+        Ok(Asker::Passing { app, room, account })
     }
 
     /// The addresses to mint for, and the carrier whose addresses were looked for.
@@ -248,7 +260,7 @@ impl Answerer {
         ask: &Ask<'_>,
         admitted: Admitted,
     ) -> Result<(Chosen<'a>, Outcome, Option<Carrier>), Refusal> {
-        let Sight { snapshot, place, .. } = &**known.sight;
+        let Sight { snapshot, home, place, .. } = &**known.sight;
         let mut chosen = Chosen::default();
         // Also a reserve address: its sessions were moved there by their links, and no gslb knows
         // which. Whoever holds a ticket can so find out whether a guess at its whole name is one, as
@@ -258,7 +270,7 @@ impl Answerer {
             return Ok((chosen, Outcome::Renewed, None));
         }
         let Whereabouts { carrier, region } = place.of(admitted.address);
-        let region = snapshot.region(region.unwrap_or(&self.config.region));
+        let region = region.map_or(*home, |it| snapshot.region(it));
         let request = Request { region, carrier, wants: ask.client.wants() };
         let outcome = match snapshot.assign(&request) {
             Ok(assignment) => {

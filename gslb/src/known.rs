@@ -2,6 +2,7 @@
 
 mod keys;
 mod minter;
+mod sealed;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,6 +13,7 @@ use auth_core::policy::Policies;
 use auth_core::revocation::Revocations;
 use auth_core::ticket::TicketKeys;
 use gslb_core::bases::Rotation;
+use gslb_core::region::Region;
 use gslb_core::snapshot::Snapshot;
 use parking_lot::RwLock;
 use proto::control::Fact;
@@ -21,6 +23,7 @@ use crate::place::Place;
 
 pub(crate) use keys::Keys;
 pub(crate) use minter::Minter;
+pub(crate) use sealed::SealedRooms;
 
 /// Everything an answer looks at.
 #[derive(Debug)]
@@ -36,10 +39,13 @@ pub(crate) struct Known {
 #[derive(Clone, Debug)]
 pub(crate) struct Sight {
     pub(crate) snapshot: Arc<Snapshot>,
+    /// The own region in it.
+    pub(crate) home: Region,
     /// What mints, if the masters are there.
     pub(crate) minter: Option<Arc<Minter>>,
     pub(crate) tickets: Arc<TicketKeys>,
     pub(crate) policies: Arc<Policies>,
+    pub(crate) sealed: Arc<SealedRooms>,
     pub(crate) bases: Arc<Rotation>,
     pub(crate) place: Arc<Place>,
 }
@@ -52,9 +58,11 @@ impl Known {
     pub(crate) fn new(tickets: TicketKeys, policies: Policies, revocations_max: u32) -> Self {
         let sight = Shared(Arc::new(ArcSwap::from_pointee(Sight {
             snapshot: Arc::default(),
+            home: Region::UNKNOWN,
             minter: None,
             tickets: Arc::new(tickets),
             policies: Arc::new(policies),
+            sealed: Arc::default(),
             bases: Arc::default(),
             place: Arc::default(),
         })));
@@ -71,9 +79,14 @@ impl Known {
         self.sight.load()
     }
 
-    pub(crate) fn replace_snapshot(&self, snapshot: Snapshot) {
+    /// `home` is the own region.
+    pub(crate) fn replace_snapshot(&self, snapshot: Snapshot, home: &str) {
+        let home = snapshot.region(home);
         let snapshot = Arc::new(snapshot);
-        self.sight.change(|it| it.snapshot = Arc::clone(&snapshot));
+        self.sight.change(|it| {
+            it.snapshot = Arc::clone(&snapshot);
+            it.home = home;
+        });
     }
 
     pub(crate) fn replace_tickets(&self, tickets: TicketKeys) {
@@ -81,14 +94,23 @@ impl Known {
         self.sight.change(|it| it.tickets = Arc::clone(&tickets));
     }
 
-    /// Takes note of facts, all that came together: for each call the policies are copied.
-    pub(crate) fn handle_policies(&self, facts: &[Fact]) {
+    /// Takes note of facts about policies and sealed rooms, all that came together: for each call
+    /// what they change is copied.
+    pub(crate) fn handle_rules(&self, facts: &[Fact]) {
         if facts.is_empty() {
             return;
         }
         self.sight.change(|it| {
-            let policies = Arc::make_mut(&mut it.policies);
-            facts.iter().for_each(|fact| policies.handle(fact));
+            let (sealed, policies): (Vec<_>, Vec<_>) =
+                facts.iter().partition(|it| matches!(it, Fact::Sealed { .. }));
+            if !policies.is_empty() {
+                let known = Arc::make_mut(&mut it.policies);
+                policies.iter().for_each(|fact| known.handle(fact));
+            }
+            if !sealed.is_empty() {
+                let known = Arc::make_mut(&mut it.sealed);
+                sealed.iter().for_each(|fact| known.handle(fact));
+            }
         });
     }
 

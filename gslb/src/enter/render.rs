@@ -6,6 +6,7 @@ use gslb_core::bases::Listed;
 use gslb_core::listener::Listener;
 use proto::enter::{Class, Delivery as Path, Retry};
 use proto::head::Base;
+use proto::keys::{RoomKey, RoomKeys};
 use proto::time::Wall;
 use serde::Serialize;
 
@@ -25,6 +26,8 @@ pub(super) enum Form<'f> {
 #[derive(Debug)]
 pub(super) struct Written {
     retry_json: String,
+    /// What stands in place of bases and `retry` where there are no bases.
+    no_bases_json: String,
     retry_text: String,
     /// By class, then by [`Paths::index`].
     delivery: [[Order; 4]; Class::ALL.len()],
@@ -48,8 +51,10 @@ pub(super) struct Paths {
 impl Written {
     pub(super) fn new(retry: &Retry, delivery: &config::Delivery) -> Self {
         let Retry { base_ms, max_ms, factor, jitter } = retry;
+        let retry_json = format!(",\"retry\":{}", json(retry));
         Self {
-            retry_json: format!(",\"retry\":{}", json(retry)),
+            no_bases_json: format!(",\"segments\":[]{retry_json}"),
+            retry_json,
             retry_text: format!("retry {base_ms} {max_ms} {factor} {jitter}\n"),
             delivery: Class::ALL.map(|class| {
                 [(false, false), (false, true), (true, false), (true, true)].map(
@@ -63,8 +68,11 @@ impl Written {
 
     /// `,"segments":[…],"retry":{…}`
     pub(super) fn common_json(&self, segments: Option<&Listed>, out: &mut Vec<u8>) {
+        let Some(segments) = segments else {
+            return out.extend_from_slice(self.no_bases_json.as_bytes());
+        };
         out.extend_from_slice(b",\"segments\":");
-        out.extend_from_slice(segments.map_or("[]", Listed::json).as_bytes());
+        out.extend_from_slice(segments.json().as_bytes());
         out.extend_from_slice(self.retry_json.as_bytes());
     }
 
@@ -158,6 +166,26 @@ pub(super) fn put_offer_end(form: &Form<'_>, out: &mut Vec<u8>) {
         Form::Text => b"\n",
     };
     out.extend_from_slice(end);
+}
+
+/// What opens sealed rooms, if any is: `,"keys":[…]`, or a line for each key.
+pub(super) fn put_keys(form: &Form<'_>, keys: &[RoomKeys], out: &mut Vec<u8>) {
+    if keys.is_empty() {
+        return;
+    }
+    match form {
+        Form::Json | Form::Listed(_) => {
+            out.extend_from_slice(b",\"keys\":");
+            put_json(keys, out);
+        }
+        Form::Text => {
+            for RoomKeys { room, keys } in keys {
+                for RoomKey { gen_no, kid, key } in keys {
+                    put_text(out, format_args!("key {room} {gen_no} {kid} {key}\n"));
+                }
+            }
+        }
+    }
 }
 
 /// When to ask again, if that is said: `,"retry_after_ms":…`, or a line.

@@ -116,7 +116,7 @@ async fn whoever_finds_no_place_is_told_a_time_of_its_own() {
 
 /// When somebody without an address is to ask again.
 fn waiting_ms(answer: &BatchAnswer) -> u32 {
-    let BatchAnswer::Offers { offers, delivery, retry_after_ms } = answer else {
+    let BatchAnswer::Offers { offers, delivery, retry_after_ms, .. } = answer else {
         panic!("{answer:?}")
     };
     assert_eq!((offers.len(), &delivery[..]), (0, &[Delivery::Segments][..]));

@@ -13,6 +13,7 @@ mod place;
 mod plain;
 mod policies;
 mod refusals;
+mod sealed;
 mod versions;
 mod world;
 

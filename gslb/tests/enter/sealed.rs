@@ -1,0 +1,64 @@
+//! What opens sealed rooms is told to who may enter them, and to nobody else.
+
+use proto::control::Fact;
+use proto::enter::EnterRequest;
+use proto::id::{Gen, RoomId};
+use proto::policy::{Entry, Policy, PolicyFact};
+
+use crate::world::{APP, OTHER_APP, World, check, ticket};
+
+#[tokio::test]
+async fn a_ticket_brings_the_keys_of_its_sealed_room() {
+    let world = World::start().await;
+    let _link = world.link(2).await;
+    world.ready().await;
+    let open = world.enter(&ticket("viewer")).await;
+    let claimed = world.claims(&open).await.rooms[0].clone();
+
+    world.publish(sealed(&claimed, 7)).await;
+    world.until(async || !world.enter(&ticket("viewer")).await.keys.is_empty()).await;
+
+    let keys = world.enter(&ticket("viewer")).await.keys;
+    let gens: Vec<u32> = keys[0].keys.iter().map(|it| it.gen_no.0).collect();
+    assert!(open.keys.is_empty());
+    assert_eq!((keys.len(), &keys[0].room, gens), (1, &claimed, vec![7, 8]));
+    assert!(keys[0].keys.iter().all(|it| it.key.len() == 32));
+    assert_ne!(keys[0].keys[0].key, keys[0].keys[1].key);
+    let text = world.client.get(world.url("/v1/enter.txt")).bearer_auth(ticket("viewer"));
+    let text = text.send().await.unwrap().text().await.unwrap();
+    assert!(text.contains(&format!("key {claimed} 7 0 {}\n", keys[0].keys[0].key)), "{text}");
+}
+
+#[tokio::test]
+async fn without_a_ticket_there_is_a_key_only_where_guests_may_read() {
+    let world = World::start().await;
+    let _link = world.link(2).await;
+    world.ready().await;
+    let (paid, party) = (room("paid"), room("party"));
+    world.publish(sealed(&paid, 1)).await;
+    world.publish(sealed(&party, 1)).await;
+
+    let policy = Some(Policy { entry: Entry::Guest, ..Policy::default() });
+    let fact = PolicyFact { app: APP, room: Some(party.clone()), version: 1, policy };
+    world.publish(Fact::Policy(fact)).await;
+    world.until(async || world.ask(&without(&party)).await.status() == 200).await;
+
+    let guest: proto::enter::EnterResponse =
+        world.ask(&without(&party)).await.json().await.unwrap();
+    assert_eq!(guest.keys.iter().map(|it| &it.room).collect::<Vec<_>>(), [&party]);
+    check(world.ask(&without(&paid)).await, 401, "ticket_required").await;
+    let other = EnterRequest { app: Some(OTHER_APP), ..without(&party) };
+    check(world.ask(&other).await, 401, "ticket_required").await;
+}
+
+fn sealed(room: &RoomId, gen_no: u32) -> Fact {
+    Fact::Sealed { app: APP, room: room.clone(), gen_no: Gen(gen_no), ended: false }
+}
+
+fn without(room: &RoomId) -> EnterRequest {
+    EnterRequest { app: Some(APP), room: Some(room.clone()), ..EnterRequest::default() }
+}
+
+fn room(name: &str) -> RoomId {
+    RoomId::parse(name).unwrap()
+}
