@@ -129,6 +129,11 @@ impl Counts {
         self.meter.counter(list::LINK_KEY_FETCHES_TOTAL, &[outcome]).inc();
     }
 
+    /// The keys of sealed rooms were asked for.
+    pub(crate) fn room_key_fetch(&self, outcome: &str) {
+        self.meter.counter(list::LINK_ROOM_KEY_FETCHES_TOTAL, &[outcome]).inc();
+    }
+
     /// Segments that viewers fetched, or could not.
     pub(crate) fn fetches(&self, outcome: &str, count: u32) {
         self.meter.counter(list::LINK_VIEWER_FETCHES_TOTAL, &[outcome]).inc_by(u64::from(count));

@@ -230,9 +230,11 @@ impl Door {
             | Fact::Move { .. }
             | Fact::Lease(_)
             | Fact::Words { .. }
+            | Fact::Catalogue(_)
             | Fact::Exclude { .. }
             | Fact::Person { .. }
-            | Fact::Attribute { .. } => self.revocations.write().handle(fact, now),
+            | Fact::Attribute { .. }
+            | Fact::Sealed { .. } => self.revocations.write().handle(fact, now),
         }
     }
 

@@ -22,6 +22,7 @@ mod poller;
 mod pulse;
 mod pump;
 mod report;
+mod room_keys;
 mod rooms;
 mod socket;
 mod uplink;
@@ -237,12 +238,13 @@ fn spawn_readers(
     // TCP and QUIC may share a number, and then a key.
     let addresses: BTreeSet<String> = addresses.iter().map(Address::authority).collect();
     let addresses = addresses.into_iter().collect();
-    let source = keys::Source { client, addresses, kept };
+    let source = keys::Source { client: client.clone(), addresses, kept };
     let node = || Arc::clone(node);
     let unit = || Arc::clone(unit_bus);
     let global = || Arc::clone(global_bus);
     let mut tasks = Tasks::default();
     tasks.spawn("keys", keys::run(node(), source));
+    tasks.spawn("room keys", room_keys::run(node(), client));
     tasks.spawn("horizon", keys::watch(node(), health.part("link keys")));
     tasks.spawn("control", follow::control(node(), global(), health.part("link control")));
     tasks.spawn("downlink", follow::downlink(node(), unit(), health.part("link downlink")));

@@ -34,6 +34,7 @@ use crate::drain::Order;
 use crate::line::Lines;
 use crate::poller::Poller;
 use crate::pump::Pump;
+use crate::room_keys::Vault;
 use crate::rooms::{Room, Rooms};
 use crate::uplink::Uplink;
 
@@ -52,6 +53,7 @@ pub(crate) struct Node {
     pub(crate) failures: Mutex<Failures>,
     pub(crate) hub: Mutex<Hub>,
     pub(crate) boards: Mutex<Boards>,
+    pub(crate) vault: Vault,
     pub(crate) rooms: Rooms,
     pub(crate) lines: Lines,
     pub(crate) pump: Arc<Pump>,
@@ -134,6 +136,7 @@ impl Node {
             failures: Mutex::default(),
             hub: Mutex::new(Hub::new(config.rooms_max, u128::from_le_bytes(secret))),
             boards: Mutex::new(Boards::new(config.rooms_max)),
+            vault: Vault::new(config.rooms_max),
             rooms: Rooms::new(ring_limits, config.rooms_max),
             lines: Lines::new(),
             pump: Arc::default(),

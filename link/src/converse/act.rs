@@ -88,8 +88,10 @@ impl Conversation {
             let room = join.room.clone();
             let board =
                 (!attributes.is_empty()).then_some(Control::Attributes { room, attributes });
-            if news.is_some() || board.is_some() {
-                self.news.get_or_insert_default().0.extend(news.into_iter().chain(board));
+            let keys = self.presence.node.vault.of(member.app, &join.room);
+            if news.is_some() || board.is_some() || keys.is_some() {
+                let news = news.into_iter().chain(board).chain(keys);
+                self.news.get_or_insert_default().0.extend(news);
             }
         }
         self.session.handle(Input::Joined(joined), self.node().now());

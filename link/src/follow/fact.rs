@@ -81,7 +81,8 @@ pub(super) fn learn(node: &Arc<Node>, fact: &Fact, moves: &mut Tasks) {
             }
         }
         Fact::Attribute { app, room, attribute } => write(node, *app, room, attribute),
-        Fact::Lease(_) | Fact::Words { .. } => {}
+        Fact::Sealed { .. } => node.vault.learn(fact),
+        Fact::Lease(_) | Fact::Words { .. } | Fact::Catalogue(_) => {}
     }
 }
 

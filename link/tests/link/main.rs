@@ -23,5 +23,6 @@ mod proxies;
 mod quic;
 mod rolling;
 mod rooms;
+mod sealed;
 mod siege;
 mod world;

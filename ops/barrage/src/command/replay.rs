@@ -113,6 +113,8 @@ fn outcome(event: Event) -> anyhow::Result<Option<Outcome>> {
         | Event::Gap { .. }
         | Event::Skipped { .. }
         | Event::Heat { .. }
+        | Event::Catalogue { .. }
+        | Event::Locked { .. }
         | Event::Control(_)
         | Event::Disconnected { .. } => {}
     }

@@ -57,6 +57,8 @@ async fn answer(events: &mut Events, cid: Cid) -> anyhow::Result<Outcome> {
             | Event::Gap { .. }
             | Event::Skipped { .. }
             | Event::Heat { .. }
+            | Event::Catalogue { .. }
+            | Event::Locked { .. }
             | Event::Control(_)
             | Event::Disconnected { .. } => {}
         }
