@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 /// The script that crowds play: comments of a hundred seconds.
 const SAMPLE: &str = include_str!("../../stack/samples/concert.json");
 /// The room.
-const ROOM: &str = "stage";
+pub const ROOM: &str = "stage";
 /// A system is ready within this time.
 const READY_MAX: Duration = Duration::from_secs(20);
 /// A system ends within this time.
@@ -161,6 +161,12 @@ impl Stage {
     #[must_use]
     pub const fn identity(&self) -> &Identity {
         &self.identity
+    }
+
+    /// The bus behind the faults, for a crowd in another process: what it holds is what happened.
+    #[must_use]
+    pub const fn bus(&self) -> &Arc<dyn Bus> {
+        &self.bus
     }
 
     /// Breaks or mends the bus.
