@@ -59,6 +59,10 @@ pub(crate) enum Run {
     Bases,
     /// A room gets twenty times what it shows, and gifts: 1,000 viewers, two minutes
     Flow,
+    /// A room gets 200,000 comments a second, past all who would refuse them: 20 s
+    Flood,
+    /// How long a comment takes on every way to a reader: 20 a second, one minute
+    Latency,
     /// Hostile bytes for decoders, a session's machine and a live link: 15 minutes
     Fuzz,
     /// Whether the time of refusing a token tells of its MAC: 2 million tokens of each kind
@@ -90,6 +94,8 @@ impl Args {
             Run::Hold,
             Run::Bases,
             Run::Flow,
+            Run::Flood,
+            Run::Latency,
             Run::Fuzz,
             Run::Timing,
             Run::Drills,
@@ -106,6 +112,8 @@ impl Args {
             | Run::Hold
             | Run::Bases
             | Run::Flow
+            | Run::Flood
+            | Run::Latency
             | Run::Fuzz
             | Run::Timing
             | Run::Drills => std::slice::from_ref(&self.run),
@@ -138,6 +146,8 @@ impl Run {
             Self::Hold => "hold",
             Self::Bases => "bases",
             Self::Flow => "flow",
+            Self::Flood => "flood",
+            Self::Latency => "latency",
             Self::Fuzz => "fuzz",
             Self::Timing => "timing",
             Self::Drills => "drills",

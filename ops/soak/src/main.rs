@@ -2,13 +2,16 @@
 //!
 //! Every run also exists in a size of a few seconds, for the gate.
 
+mod aside;
 mod bases;
 mod churn;
 mod cli;
 mod crowd;
+mod flood;
 mod flow;
 mod fuzz;
 mod hold;
+mod latency;
 mod model;
 mod slow;
 mod slowloris;
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
 fn be_aside(name: &str) -> Option<anyhow::Result<bool>> {
     let run: BoxFuture<'static, _> = match name {
         stack::workers::NAME => stack::workers::run().boxed(),
+        churn::NAME => churn::be_guests().boxed(),
         hold::NAME => hold::be_clients().boxed(),
         slowloris::NAME => slowloris::be_attackers().boxed(),
         _ => return None,
@@ -116,6 +120,8 @@ async fn act(run: Run, args: &Args, line: &mut Line) -> anyhow::Result<()> {
         Run::Hold => hold::run(size, args.wish(), line).await,
         Run::Bases => bases::run(size, line).await,
         Run::Flow => flow::run(size, line).await,
+        Run::Flood => flood::run(size, line).await,
+        Run::Latency => latency::run(size, line).await,
         Run::Fuzz => fuzz::run(size, args.keep.as_deref(), line).await,
         Run::Timing => timing::run(size, line).await,
         Run::All | Run::Drills => Ok(()),

@@ -31,7 +31,7 @@ fn row(name: &str) -> Option<Vec<&'static str>> {
         "stack" => [SERVICES, &["sdk", "auth-core", "channel", "bus", "kit", "proto"]].concat(),
         "bench" => [CORES, MEASURING, &["auth", "bus", "gslb"]].concat(),
         "drill" => [CORES, MEASURING].concat(),
-        "soak" => [CORES, MEASURING, &["drill"]].concat(),
+        "soak" => [CORES, MEASURING, &["broadcaster", "bus", "drill"]].concat(),
         "barrage" => {
             let ops = ["stack", "sim", "bench", "drill", "soak", "sdk"];
             [CORES, SERVICES, BELOW_SERVICES, &ops].concat()
