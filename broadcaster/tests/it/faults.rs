@@ -10,9 +10,10 @@ use bus::{At, Bus, Offset, PartitionNo, Publish, PublishError, ReadError, Record
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, pending, ready};
+use proto::head::Head;
 use proto::id::UnitId;
 
-use crate::stage::{PATIENCE, World, comment, config, settings};
+use crate::stage::{PATIENCE, Running, World, comment, config, settings};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_unit_that_never_answers_delays_nobody() {
@@ -166,10 +167,22 @@ async fn a_clock_stepped_by_ten_minutes_either_way_opens_a_gen_and_shows_everyth
 
         assert_eq!(shown_in, gen_no, "after {step_ms} ms");
         assert_eq!(broadcaster.segment(gen_no, slot).await.status, 200, "after {step_ms} ms");
+        let head = broadcaster.head().await;
+        assert_eq!((head.gen_no.0, head.end), (gen_no, None));
+        has_all_it_names(&broadcaster, &head).await;
     }
-    let head = broadcaster.head().await;
-    assert_eq!((head.gen_no.0, head.end), (3, None));
     broadcaster.stop().await;
+}
+
+/// Every slot that a head names is there, of its own gen and of those before.
+async fn has_all_it_names(broadcaster: &Running, head: &Head) {
+    let past = head.past.iter().map(|it| (it.info.gen_no.0, it.oldest.0..=it.end.0));
+    for (gen_no, slots) in past.chain([(head.gen_no.0, head.oldest.0..=head.slot.0)]) {
+        for slot in slots {
+            let status = broadcaster.segment(gen_no, slot).await.status;
+            assert_eq!(status, 200, "slot {slot} of gen {gen_no}");
+        }
+    }
 }
 
 /// A bus that takes everything and never says so.
