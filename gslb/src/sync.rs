@@ -39,6 +39,8 @@ pub(crate) struct Sync {
     /// Their names, for operators.
     carriers: Carriers,
     policy: Policy,
+    /// The own region.
+    home: String,
     fleet: Fleet,
     /// The values as last read.
     values: BTreeMap<Arc<str>, KnownRegion>,
@@ -98,9 +100,19 @@ impl Sync {
             part: health.part("gslb.table"),
             silence: meter.gauge(list::GSLB_TABLE_SILENCE_MILLISECONDS, &[]),
         };
-        let fleet = config.fleet();
-        let (carriers, values) = (carriers.clone(), BTreeMap::new());
-        Self { table, known, clock, carriers, policy, fleet, values, voice, mover: None, counts }
+        Self {
+            table,
+            known,
+            clock,
+            carriers: carriers.clone(),
+            policy,
+            home: config.region.clone(),
+            fleet: config.fleet(),
+            values: BTreeMap::new(),
+            voice,
+            mover: None,
+            counts,
+        }
     }
 
     /// Lets it have the sessions of besieged nodes moved.
@@ -217,7 +229,7 @@ impl Sync {
         let snapshot = plan(&self.fleet, &self.policy, before, now);
         self.counts.live.set(gauge(snapshot.nodes()));
         self.counts.taking.set(gauge(snapshot.taking()));
-        self.known.replace_snapshot(snapshot);
+        self.known.replace_snapshot(snapshot, &self.home);
     }
 }
 

@@ -70,6 +70,8 @@ impl Admission {
 
     /// Lets a question pass, if there are not too many. It counts for the address that a business
     /// server names, otherwise for the one that it comes `from`.
+    // An address that is handed from one function to the next is waited for each time.
+    #[inline(always)]
     pub(super) fn admit(
         &self,
         from: IpAddr,
@@ -89,6 +91,7 @@ impl Admission {
     }
 
     /// The same for one of many questions of a business server.
+    #[inline(always)]
     pub(super) fn admit_one_of(
         &self,
         from: IpAddr,

@@ -19,13 +19,12 @@ pub(super) enum Asker<'a> {
     /// Whom a ticket names.
     Known(Ticket),
     /// Somebody without a ticket.
-    Passing {
-        app: AppId,
-        room: &'a RoomId,
-        /// `anon-` and 32 hexadecimal digits.
-        account: [u8; 37],
-    },
+    Passing { app: AppId, room: &'a RoomId, account: &'a Account },
 }
+
+/// A passing account: `anon-` and 32 hexadecimal digits.
+#[derive(Debug)]
+pub(super) struct Account([u8; 37]);
 
 /// Somebody who may have tokens, and what stands in them.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -66,18 +65,23 @@ impl By {
     }
 }
 
-impl<'a> Asker<'a> {
-    /// Somebody without a ticket, with the passing account `number`, which must be random.
-    pub(super) fn passing(app: AppId, room: &'a RoomId, number: [u8; 16]) -> Self {
+impl Account {
+    /// Room for one.
+    pub(super) const ROOM: Self = Self(*b"anon-00000000000000000000000000000000");
+
+    /// The one with this number, which must be random, in this room: to hand it about would cost
+    /// more than to write it.
+    #[inline(never)]
+    pub(super) fn write(&mut self, number: &[u8; 16]) {
         // Without a branch or a table: all digits at once.
         let digit = |it: u8| it + b'0' + u8::from(it > 9) * (b'a' - b'9' - 1);
-        let mut account = *b"anon-00000000000000000000000000000000";
-        for (digits, byte) in account[5..].as_chunks_mut().0.iter_mut().zip(number) {
+        for (digits, byte) in self.0[5..].as_chunks_mut().0.iter_mut().zip(number) {
             *digits = [digit(byte >> 4), digit(byte & 15)];
         }
-        Self::Passing { app, room, account }
     }
+}
 
+impl Asker<'_> {
     /// Lets them in as far as the policies of all their rooms allow.
     pub(super) fn enter(&self, policies: &Policies) -> Result<Entrant<'_>, Refusal> {
         match self {
@@ -103,7 +107,7 @@ impl<'a> Asker<'a> {
                 };
                 Ok(Entrant {
                     app: *app,
-                    account,
+                    account: &account.0,
                     rooms: std::slice::from_ref(room),
                     flags: flags(&policy, may, 0)?,
                     caps: 0,
@@ -226,8 +230,7 @@ mod tests {
         let without = |entry, unverified| {
             let policies =
                 policies(Policy { entry, unverified, single_use: false, ..Policy::default() });
-            let room = room();
-            let asker = Asker::passing(APP, &room, [7; 16]);
+            let asker = Asker::Passing { app: APP, room: &room(), account: &Account::ROOM };
             asker.enter(&policies).map(|it| (it.by, it.flags, it.caps))
         };
 
@@ -244,8 +247,9 @@ mod tests {
     fn a_passing_account_is_its_number() {
         let policies = policies(Policy { entry: Entry::Open, ..Policy::default() });
         let account = |number| {
-            let room = room();
-            let asker = Asker::passing(APP, &room, number);
+            let mut account = Account::ROOM;
+            account.write(&number);
+            let asker = Asker::Passing { app: APP, room: &room(), account: &account };
             let account = asker.enter(&policies).unwrap().account.to_vec();
             ViewerId::parse(str::from_utf8(&account).unwrap()).unwrap()
         };

@@ -44,7 +44,8 @@ fn put_each<const N: usize>(
     if keys.iter().any(Result::is_err) {
         return Err(Refusal::NoKeys);
     }
-    let numbers = numbers::draw::<N>()?;
+    let mut numbers = [[0; 16]; N];
+    numbers::draw(&mut numbers)?;
     let own = std::array::from_fn(|at| Own {
         link: listeners[at].link_id(),
         jti: &numbers[at],

@@ -147,6 +147,7 @@ impl Place {
 
     /// Where an address is.
     #[must_use]
+    #[inline]
     pub fn of(&self, address: IpAddr) -> Whereabouts<'_> {
         let spot = match plain(address) {
             IpAddr::V4(it) => self.ipv4.find(it.to_bits()),
@@ -172,7 +173,11 @@ impl Default for Place {
 }
 
 /// The IPv4 address that IPv6 carries, if it does: mapped, NAT64 (RFC 6052), 6to4 (RFC 3056).
+#[inline]
 pub(crate) fn plain(address: IpAddr) -> IpAddr {
+    if address.is_ipv4() {
+        return address;
+    }
     let IpAddr::V6(ipv6) = address.to_canonical() else { return address.to_canonical() };
     let bits = ipv6.to_bits();
     match ipv6.segments() {
