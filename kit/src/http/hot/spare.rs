@@ -1,9 +1,9 @@
-//! Room for long answers, kept for the next ones: memory that comes anew from the kernel each time
-//! is a tenth of what a long answer costs.
+//! Room for long answers, kept for the next ones: the kernel clears what it gives out, and for each
+//! batch that would be 80 KiB.
 //!
-//! Only requests that may have a long body have a long answer, such as batches, which need a key.
-//! It is sent before the next one is written, unless its peer takes its time, so few are
-//! needed. Each thread has its own, [`SPARES_MAX`] of [`SPARE_BYTES_MAX`] at most.
+//! Only requests that may have a long body have a long answer, such as batches, which need a key. It
+//! is sent before the next one is written, unless its peer takes its time, so few buffers are needed.
+//! Each thread has its own, [`SPARES_MAX`] of [`SPARE_BYTES_MAX`] at most.
 
 use std::cell::RefCell;
 
