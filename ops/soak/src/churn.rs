@@ -2,10 +2,11 @@
 //!
 //! Meanwhile memory stays within a bound, once what is remembered for a time has been forgotten
 //! for the first time. Afterwards everything is as it was: sessions, people and tasks; and those
-//! who stood got everything. The books of those are closed page by page, because their growth
-//! would be taken for the services'.
+//! who stood got everything. All viewers are in a process of their own, so that what they keep by
+//! themselves, as the ids that they have shown, is not taken for the services'.
 
 mod doors;
+mod guests;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,22 +15,23 @@ use std::time::Duration;
 
 use drill::{Line, Stage, progress, stage};
 use kit::clock::Clock;
-use stack::crowd::Crowd;
-use stack::replay::{Comment, Script};
+use kit::task::Tasks;
+use stack::beside;
 
 use crate::cli::Size;
-use doors::Hall;
+use doors::Visits;
+use guests::{Event, Guests};
+
+pub(crate) use guests::{NAME, run as be_guests};
 
 /// Viewers who stand.
 const STANDING: usize = 4;
-/// Comments of those a second, over all of them.
-const COMMENTS_PER_S: u64 = 10;
 /// Everything is as it was within this time.
 const CALM_MAX: Duration = Duration::from_secs(20);
 /// Tasks that come and go by themselves: HTTP connections of the standing viewers' polls.
 const TASKS_SLACK: usize = 12;
-/// Tasks of one visitor on both ends, at most: sessions, timers, HTTP connections.
-const TASKS_PER_DOOR_MAX: usize = 12;
+/// Tasks of one visitor at the services, at most: sessions, HTTP connections.
+const TASKS_PER_DOOR_MAX: usize = 6;
 /// Segments in memory, which make way for others only when these are full: here within two minutes.
 const RECENT_BYTES_MAX: usize = 1024 * 1024;
 /// How often tasks are counted, and timers looked at.
@@ -54,7 +56,7 @@ struct Plan {
 
 const SHORT: Plan = Plan { doors: 20, page: Duration::from_secs(2), warm_pages: 1, pages: 1 };
 /// Ten minutes behind six: of all that a system keeps for a time, used tokens are kept longest, for
-/// four. Those who stand in it keep the ids that they have shown for ten, 60 bytes each.
+/// four.
 const LONG: Plan = Plan { doors: 60, page: Duration::from_mins(1), warm_pages: 6, pages: 10 };
 
 /// Lets visitors through 20 doors for some seconds, or 60 doors for 16 minutes.
@@ -66,21 +68,19 @@ pub(crate) async fn run(size: Size, line: &mut Line) -> anyhow::Result<()> {
         config.broadcaster.recent_bytes_max = RECENT_BYTES_MAX;
     });
     let stage = stage.await?;
-    let crowd = stage.crowd(STANDING).await?;
+    let socket = folder.path().join("bus");
+    let mut lent = Tasks::default();
+    lent.spawn("lent bus", beside::lend(&socket, Arc::clone(stage.bus()))?);
+    let mut guests = Guests::start(&stage, plan, socket, line.seed()).await?;
     let tasks_before = alive_tasks();
     let people_before = people_settle(&stage).await?;
-
-    let hall = Arc::new(Hall::default());
-    let doors = doors::open(&stage, plan.doors, &hall, line.seed())?;
+    guests.begin().await?;
     let watch = Watch::default();
-    let pages = tokio::select! {
-        pages = turn_pages(plan, &crowd, &hall, &watch) => pages,
+    let seen = tokio::select! {
+        seen = see_pages(&mut guests, &watch) => seen,
         never = watch.run(&stage.clock) => match never {},
     };
-    hall.closes.cancel();
-    doors.join().await?;
-    let pages = pages?;
-    let visits = *hall.visits.lock();
+    let (pages, visits) = seen?;
     progress(&format!("  {} visits", visits.done));
 
     let calm_ms =
@@ -89,7 +89,7 @@ pub(crate) async fn run(size: Size, line: &mut Line) -> anyhow::Result<()> {
     let tasks_max = tasks_before + TASKS_SLACK;
     let tasks = stage.wait(CALM_MAX, "tasks to end", || alive_tasks() <= tasks_max).await;
     let tasks_after = alive_tasks();
-    let summary = crowd.end(0).await?;
+    let (summary, panics) = guests.end().await?;
 
     let tasks_by_page: Vec<usize> = pages.iter().map(|it| it.tasks_most).collect();
     let tasks_most = tasks_by_page.iter().copied().max().unwrap_or(tasks_before);
@@ -105,6 +105,7 @@ pub(crate) async fn run(size: Size, line: &mut Line) -> anyhow::Result<()> {
     line.figure("late_ms_most_by_page", serde_json::json!(late_by_page));
     line.figure("tasks_after", tasks_after);
     line.audit(&summary);
+    line.check(panics == 0, || format!("{panics} panics among the viewers"));
     line.check(visits.done > 0, || "nobody came".to_owned());
     line.check(visits.failed == 0, || format!("{} visitors did not come in", visits.failed));
     line.check(people == people_before, || format!("{people_before} people, then {people}"));
@@ -135,36 +136,19 @@ struct Watch {
     late_ms_most: AtomicU64,
 }
 
-/// Talks page after page.
-async fn turn_pages(
-    plan: Plan,
-    crowd: &Crowd,
-    hall: &Hall,
-    watch: &Watch,
-) -> anyhow::Result<Vec<Page>> {
-    let pages = plan.warm_pages + plan.pages;
-    let length = plan.page * u32::try_from(pages)?;
-    let script = stage::steady(COMMENTS_PER_S, length, 8);
-    let mut seen = Vec::new();
-    for page in script.comments.chunks(script.comments.len() / pages) {
-        hall.may_speak.store(true, Ordering::Relaxed);
-        crowd.play(&beginning_now(page), 1.0, None).await;
-        hall.may_speak.store(false, Ordering::Relaxed);
-        crowd.turn_page().await?;
-        seen.push(Page {
-            rss_bytes: kit::process::resident_bytes(),
-            tasks_most: watch.tasks_most.swap(0, Ordering::Relaxed),
-            late_ms_most: watch.late_ms_most.swap(0, Ordering::Relaxed),
-        });
+/// Looks at this process at the end of each page.
+async fn see_pages(guests: &mut Guests, watch: &Watch) -> anyhow::Result<(Vec<Page>, Visits)> {
+    let mut pages = Vec::new();
+    loop {
+        match guests.next().await? {
+            Event::Page => pages.push(Page {
+                rss_bytes: kit::process::resident_bytes(),
+                tasks_most: watch.tasks_most.swap(0, Ordering::Relaxed),
+                late_ms_most: watch.late_ms_most.swap(0, Ordering::Relaxed),
+            }),
+            Event::Closed(visits) => return Ok((pages, visits)),
+        }
     }
-    Ok(seen)
-}
-
-/// The same comments, the first of them at once.
-fn beginning_now(comments: &[Comment]) -> Script {
-    let start_ms = comments.first().map_or(0, |it| it.media_ms);
-    let shift = |it: &Comment| Comment { media_ms: it.media_ms - start_ms, ..it.clone() };
-    Script { comments: comments.iter().map(shift).collect(), damaged: 0 }
 }
 
 /// Compares the memory of each page with that at the end of the warm ones.
@@ -225,16 +209,5 @@ mod tests {
         assert!(grows_to(&[10, 1000, 1050, 1000]));
         assert!(!grows_to(&[10, 1000, 1051, 1000]), "at any time");
         assert!(!grows_to(&[10, 1000]), "nothing was compared");
-    }
-
-    #[test]
-    fn every_page_of_a_script_begins_at_once() {
-        let script = stage::steady(10, Duration::from_secs(2), 8);
-
-        let second = beginning_now(&script.comments[10..]);
-
-        let at = |script: &Script| script.comments.iter().map(|it| it.media_ms).collect::<Vec<_>>();
-        assert_eq!(at(&second), at(&script)[..10]);
-        assert_eq!(second.comments[0].text, script.comments[10].text);
     }
 }

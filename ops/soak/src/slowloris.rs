@@ -15,10 +15,11 @@ use proto::frame::{Credential, Downlink, Join, Path};
 use proto::id::ViewerId;
 use serde_json::json;
 
+use crate::aside::Aside;
 use crate::cli::Size;
 use crate::crowd::check_descriptors;
 use attacker::Phase;
-use attackers::{Attackers, Orders};
+use attackers::Orders;
 
 pub(crate) use attackers::{NAME, run as be_attackers};
 
@@ -81,6 +82,10 @@ pub(crate) async fn run(size: Size, line: &mut Line) -> anyhow::Result<()> {
     line.figure("handshakes_ended", ended);
     line.figure("join_us_calm", calm.figure());
     line.figure("join_us_beside", beside.figure());
+    line.figure(
+        "join_percent_later",
+        json!({"p50": later(&calm, &beside, 50), "p99": later(&calm, &beside, 99)}),
+    );
     line.check(ended > 0, || "no handshake that stalled was ended".to_owned());
     line.check(calm.failed + beside.failed == 0, || {
         format!("{} and {} viewers did not come in", calm.failed, beside.failed)
@@ -92,6 +97,14 @@ pub(crate) async fn run(size: Size, line: &mut Line) -> anyhow::Result<()> {
         });
     }
     stage.close().await
+}
+
+/// By how many percent of the calm time a join took longer beside the attack; below zero if it was
+/// quicker.
+fn later(calm: &Joins, beside: &Joins, percent: usize) -> i64 {
+    let micros = |it: &Joins| i64::try_from(it.quantile(percent).as_micros()).unwrap_or(i64::MAX);
+    let before = micros(calm).max(1);
+    micros(beside).saturating_sub(before).saturating_mul(100) / before
 }
 
 /// Lets viewers in beside connections that stall, and waits until those are gone; also how many
@@ -108,7 +121,7 @@ async fn beside_attack(stage: &Stage, plan: Plan, round: usize) -> anyhow::Resul
         // So long that what stalls has come to its end at least once.
         stage.clock.sleep(Duration::from_millis(LOGIN_MS_MAX.into())).await;
     }
-    attackers.stop().await?;
+    attackers.kill().await?;
     stage.wait(COME_MAX, "the attackers to be gone", || held() == 0).await?;
     Ok((joins, held_at_first.min(held_at_last)))
 }
@@ -179,7 +192,7 @@ async fn join(stage: &Stage, offer: Offer) -> anyhow::Result<()> {
 }
 
 /// Opens connections that stall, as many in each phase, and again what the link ends.
-async fn open_attack(stage: &Stage, plan: Plan, round: usize) -> anyhow::Result<Attackers> {
+async fn open_attack(stage: &Stage, plan: Plan, round: usize) -> anyhow::Result<Aside> {
     let mut each = Vec::with_capacity(plan.sockets);
     for number in 0..plan.sockets {
         let phase = Phase::ALL[number % Phase::ALL.len()];
@@ -187,5 +200,5 @@ async fn open_attack(stage: &Stage, plan: Plan, round: usize) -> anyhow::Result<
         each.push((phase, stage.offer(&account, phase.transport()).await?));
     }
     let seed = plan.seed.wrapping_add(u64::try_from(round)?);
-    Attackers::start(&Orders { room: stage.room.clone(), seed, each }).await
+    attackers::start(&Orders { room: stage.room.clone(), seed, each }).await
 }

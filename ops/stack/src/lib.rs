@@ -6,6 +6,7 @@
 #![deny(missing_docs)]
 
 mod apart;
+pub mod beside;
 mod business;
 mod config;
 pub mod crowd;
@@ -20,7 +21,7 @@ pub mod workers;
 pub use apart::{AuthSwitch, Clocks, Power};
 pub use bus::{Bus, Fault as BusFault, FaultyBus};
 pub use business::{Business, Gift, OverShare};
-pub use config::{Admin, Config, DATA, Log, Page, ROOMS, SEGMENTS};
+pub use config::{ARCHIVE, Admin, Config, DATA, Log, Page, ROOMS, SEGMENTS};
 pub use identity::Identity;
 pub use stack::{Addrs, Shared, Stack};
 pub use tls::{Tls, Trust};

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::ensure;
-use drill::Stage;
 use kit::seed::derive;
 use kit::task::Tasks;
 use parking_lot::Mutex;
@@ -16,8 +15,11 @@ use proto::item::Style;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use sdk::{Client, Event, Events, Options};
+use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+
+use super::guests::Outfit;
 
 /// How long a visit lasts, once the visitor is in.
 const STAY_MS: std::ops::Range<u64> = 20..600;
@@ -40,7 +42,7 @@ pub(super) struct Hall {
 }
 
 /// What visitors did.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Visits {
     pub(super) done: u64,
     pub(super) failed: u64,
@@ -49,25 +51,23 @@ pub(super) struct Visits {
 
 /// Starts tasks that each send one visitor after the other until the hall closes.
 pub(super) fn open(
-    stage: &Stage,
+    outfit: &Outfit,
     doors: usize,
     hall: &Arc<Hall>,
     seed: u64,
 ) -> anyhow::Result<Tasks> {
     // An HTTP client of their own: its idle connections end with it.
-    let http = sdk::http::client(&stage.trust.tls)?;
+    let http = sdk::http::client(&outfit.tls)?;
     let mut tasks = Tasks::default();
     for door in 0..doors {
         let mut options = Vec::new();
         for name in 0..NAMES {
             let account = ViewerId::parse(&format!("visitor-{door}-{name}"))?;
-            let mut one = stage.options(&account)?;
-            one.http = http.clone();
-            options.push(one);
+            options.push(outfit.options(&account, &http));
         }
         let walk = Door {
             options,
-            room: stage.room.clone(),
+            room: outfit.room.clone(),
             hall: Arc::clone(hall),
             rng: SmallRng::seed_from_u64(derive(seed, &format!("door {door}"))),
         };

@@ -1,9 +1,6 @@
-//! A process full of clients, and how it is spoken with: orders on its standard input, and on each
-//! further line there a report of what they had; on its standard output the number of those that
-//! are in, once a second.
+//! A process full of clients, and how it is spoken with: it says how many are in once a second, and
+//! reports what they had when it is told anything.
 
-use std::io::Write;
-use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -20,10 +17,9 @@ use sdk::raw::{self, Raw};
 use serde::{Deserialize, Serialize};
 use stack::Identity;
 use stack::crowd::{signer, ticket_source};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
+
+use crate::aside::{self, Aside, say};
 
 /// The first argument of this executable when it is to be clients.
 pub(crate) const NAME: &str = "hold-clients";
@@ -74,27 +70,14 @@ pub(super) struct Report {
 
 /// The process, as the run has it. It ends when this is dropped.
 pub(super) struct Clients {
-    _process: Child,
-    input: ChildStdin,
-    lines: Lines<BufReader<ChildStdout>>,
+    aside: Aside,
     are_in: usize,
 }
 
 impl Clients {
     pub(super) async fn start(orders: &Orders) -> anyhow::Result<Self> {
-        let mut process = Command::new(std::env::current_exe()?)
-            .arg(NAME)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .context("the clients did not start")?;
-        let mut input = process.stdin.take().context("the clients have no input")?;
-        let output = process.stdout.take().context("the clients have no output")?;
-        let line = serde_json::to_string(orders)?;
-        input.write_all(format!("{line}\n").as_bytes()).await?;
-        let lines = BufReader::new(output).lines();
-        Ok(Self { _process: process, input, lines, are_in: 0 })
+        let aside = Aside::start(aside::itself(NAME)?, orders).await?;
+        Ok(Self { aside, are_in: 0 })
     }
 
     /// How many are in, as it said last.
@@ -104,9 +87,7 @@ impl Clients {
 
     /// Waits for what it says next.
     pub(super) async fn hear(&mut self, at_most: Duration) -> anyhow::Result<Option<Report>> {
-        let line = timeout(at_most, self.lines.next_line()).await;
-        let line = line.context("the clients are silent")??.context("the clients ended")?;
-        Ok(match serde_json::from_str(&line)? {
+        Ok(match self.aside.hear(at_most).await? {
             Said::In(are_in) => {
                 self.are_in = are_in;
                 None
@@ -117,7 +98,7 @@ impl Clients {
 
     /// Asks what they had.
     pub(super) async fn report(&mut self, at_most: Duration) -> anyhow::Result<Report> {
-        self.input.write_all(b"report\n").await?;
+        self.aside.tell("report").await?;
         loop {
             if let Some(report) = self.hear(at_most).await? {
                 return Ok(report);
@@ -149,9 +130,7 @@ struct Seat {
 /// # Errors
 /// When orders make no sense or there are too few descriptors.
 pub(crate) async fn run() -> anyhow::Result<()> {
-    let mut input = BufReader::new(tokio::io::stdin()).lines();
-    let orders = input.next_line().await?.context("there are no orders")?;
-    let orders: Orders = serde_json::from_str(&orders)?;
+    let (orders, mut input) = aside::orders::<Orders>().await?;
     let sessions = orders.end - orders.first;
     let allowed = kit::process::raise_descriptors()?;
     ensure!(sessions as u64 + 256 <= allowed, "{sessions} sessions, and {allowed} descriptors");
@@ -259,10 +238,4 @@ async fn beat_once(session: &mut Raw, nonce: u64) -> anyhow::Result<()> {
         }
         ensure!(!matches!(frame, Downlink::Close(_)), "closed: {frame:?}");
     }
-}
-
-fn say(said: &Said) -> anyhow::Result<()> {
-    let mut output = std::io::stdout().lock();
-    writeln!(output, "{}", serde_json::to_string(said)?)?;
-    Ok(output.flush()?)
 }

@@ -1,9 +1,6 @@
 //! A process full of attackers: they come from elsewhere, so what they cost themselves is not to
 //! stand in the way of the honest.
 
-use std::process::Stdio;
-
-use anyhow::Context;
 use kit::clock::Clock;
 use kit::seed::derive;
 use kit::task::Tasks;
@@ -12,10 +9,10 @@ use proto::id::RoomId;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 
 use super::attacker::{Attacker, Phase};
+use crate::aside::{self, Aside};
 
 /// The first argument of this executable when it is to be attackers.
 pub(crate) const NAME: &str = "slowloris-attackers";
@@ -29,32 +26,11 @@ pub(super) struct Orders {
     pub(super) each: Vec<(Phase, Offer)>,
 }
 
-/// The process, as the run has it.
-pub(super) struct Attackers {
-    process: Child,
-}
-
-impl Attackers {
-    /// Starts it, behind all others in the kernel's queue.
-    pub(super) async fn start(orders: &Orders) -> anyhow::Result<Self> {
-        let mut process = Command::new("nice")
-            .args(["-n", "19"])
-            .arg(std::env::current_exe()?)
-            .arg(NAME)
-            .stdin(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .context("the attackers did not start")?;
-        let input = process.stdin.as_mut().context("the attackers have no input")?;
-        let line = serde_json::to_string(orders)?;
-        input.write_all(format!("{line}\n").as_bytes()).await?;
-        Ok(Self { process })
-    }
-
-    /// Ends them all at once.
-    pub(super) async fn stop(mut self) -> anyhow::Result<()> {
-        self.process.kill().await.context("the attackers did not end")
-    }
+/// Starts the process, behind all others in the kernel's queue.
+pub(super) async fn start(orders: &Orders) -> anyhow::Result<Aside> {
+    let mut command = Command::new("nice");
+    command.args(["-n", "19"]).arg(std::env::current_exe()?).arg(NAME);
+    Aside::start(command, orders).await
 }
 
 /// Is the attackers' process, until its input ends.
@@ -63,9 +39,7 @@ impl Attackers {
 /// When orders make no sense or there are too few descriptors.
 pub(crate) async fn run() -> anyhow::Result<()> {
     kit::process::raise_descriptors()?;
-    let mut input = BufReader::new(tokio::io::stdin()).lines();
-    let orders = input.next_line().await?.context("there are no orders")?;
-    let orders: Orders = serde_json::from_str(&orders)?;
+    let (orders, mut input) = aside::orders::<Orders>().await?;
     let clock = Clock::system();
     let mut attackers = Tasks::default();
     for (number, (phase, offer)) in orders.each.into_iter().enumerate() {

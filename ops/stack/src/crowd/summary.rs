@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a run of the crowd came to.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Summary {
     /// Comments played.
     pub sent: u64,
@@ -39,7 +39,7 @@ pub struct Summary {
 }
 
 /// Items that viewers got, by path.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub struct Received {
     /// Over the long connection.
     pub push: u64,
@@ -48,7 +48,7 @@ pub struct Received {
 }
 
 /// Latencies by path.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub struct Latency {
     /// Over the long connection.
     pub push: Quantiles,
@@ -57,7 +57,7 @@ pub struct Latency {
 }
 
 /// Milliseconds; `null` when there was nothing to measure.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub struct Quantiles {
     /// Half were faster.
     pub p50: Option<u64>,
