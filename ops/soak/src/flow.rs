@@ -38,6 +38,8 @@ const MORE: u16 = 2;
 const BURST_MAX: Duration = Duration::from_secs(2);
 /// Comments that may be admitted then, in percent of what the room shows.
 const ADMITTED_PERCENT: RangeInclusive<u64> = 90..=110;
+/// Comments that the review hook may be asked about then.
+const REVIEW_PERCENT_MAX: u64 = 110;
 /// Comments that links may pass on, burst included.
 const PASSED_ON_PERCENT_MAX: u64 = 200;
 /// Requests of the business API: more than gifts are asked for.
@@ -50,7 +52,7 @@ struct Plan {
     items_per_s: u32,
     length: Duration,
     /// Comments that may be admitted and reviewed, burst included, in percent of what the room
-    /// shows. In a run of seconds the burst weighs more.
+    /// shows. The burst is what it shows in two seconds: a tenth of twenty, and a quarter of eight.
     burst_percent_max: u64,
     gifts_per_s: u32,
     gifts_length: Duration,
@@ -141,9 +143,9 @@ async fn flood(stage: &Stage, hook: &Hook, plan: Plan, line: &mut Line) -> anyho
     progress(&format!("  {} viewers say {per_s} comments a second", plan.viewers));
     let say = async {
         crowd.play(&stage::steady(per_s, BURST_MAX, 8), 1.0, None).await;
-        let burst = Counts::of(stage);
+        let burst = (Counts::of(stage), hook.calls());
         crowd.play(&stage::steady(per_s, plan.length - BURST_MAX, 8), 1.0, None).await;
-        (burst, Counts::of(stage))
+        (burst, (Counts::of(stage), hook.calls()))
     };
     let ((burst, end), protected) = tokio::join!(say, gifts::trickle(stage, plan.length));
     let protected = protected?;
@@ -160,23 +162,29 @@ async fn flood(stage: &Stage, hook: &Hook, plan: Plan, line: &mut Line) -> anyho
     line.check(was_sampled, || "links were not told to pass on a share".to_owned());
     line.figure("lapse_ms", *lapsed.as_ref().unwrap_or(&0));
     line.check(lapsed.is_ok(), || "links still pass on a share".to_owned());
-    let steady = end.since(burst).admitted;
+    let steady = (end.0.since(burst.0).admitted, end.1 - burst.1);
     limit(steady, counts, hook.calls() - asked_before, plan, line);
     compare(&summary, counts, protected, line);
     Ok(())
 }
 
-/// Holds what was let through against what the room shows; `steady` was admitted after the burst.
-fn limit(steady: u64, counts: Counts, reviews: u64, plan: Plan, line: &mut Line) {
+/// Holds what was let through against what the room shows; `steady` was admitted and reviewed after
+/// the burst.
+fn limit(steady: (u64, u64), counts: Counts, reviews: u64, plan: Plan, line: &mut Line) {
     let shown = |time: Duration| u64::from(plan.items_per_s) * time.as_secs();
     let percent = |it: u64| it * 100 / shown(plan.length);
-    let steady_percent = steady * 100 / shown(plan.length - BURST_MAX);
+    let steady_percent = |it: u64| it * 100 / shown(plan.length - BURST_MAX);
+    let (steady_percent, review_percent) = (steady_percent(steady.0), steady_percent(steady.1));
     line.figure("steady_percent", steady_percent);
+    line.figure("steady_review_percent", review_percent);
     line.figure("admitted_percent", percent(counts.admitted));
     line.figure("review_percent", percent(reviews));
     line.figure("passed_on_percent", percent(counts.judged));
     line.check(ADMITTED_PERCENT.contains(&steady_percent), || {
         format!("{steady_percent} percent of what the room shows was admitted after the burst")
+    });
+    line.check(review_percent <= REVIEW_PERCENT_MAX, || {
+        format!("reviews of {review_percent} percent of what the room shows after the burst")
     });
     let most = plan.burst_percent_max;
     line.check(percent(counts.admitted) <= most, || {

@@ -17,8 +17,8 @@ use stack::{Gift, OverShare};
 
 /// Gifts and notices a second beside a flood of comments: less than their lanes are guaranteed.
 const TRICKLE_PER_S: u32 = 2;
-/// Requests on the way at a time.
-const HANDS: u32 = 32;
+/// Requests on the way at a time: 5,000 a second may take 25 ms each.
+const HANDS: u32 = 128;
 /// A viewer is in within this time.
 const STEP_MAX: Duration = Duration::from_secs(15);
 /// What is acknowledged is shown within this time: how far ahead its lane takes it, and a little.
@@ -85,6 +85,7 @@ pub(super) async fn run(
 
     line.figure("gifts_asked", gifts);
     line.figure("gifts_gave_ms", gave_ms);
+    line.figure("gifts_offered_per_s", u64::from(gifts) * 1_000 / gave_ms.max(1));
     line.figure("gifts_acknowledged", acknowledged.len());
     line.figure("gifts_refused", asked.refused.load(Ordering::Relaxed));
     line.figure("gifts_shown_after_ms", *shown.as_ref().unwrap_or(&0));
