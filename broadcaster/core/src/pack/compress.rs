@@ -1,4 +1,7 @@
 //! Compression of what is stored, and how much work each encoding is given.
+//!
+//! The levels were chosen on slots of 10, 20 and 100 recorded comments, with each format's own
+//! library in C.
 
 use std::fmt;
 use std::io::Write;
