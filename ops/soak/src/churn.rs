@@ -31,7 +31,7 @@ const CALM_MAX: Duration = Duration::from_secs(20);
 /// Tasks that come and go by themselves: HTTP connections of the standing viewers' polls.
 const TASKS_SLACK: usize = 12;
 /// Tasks of one visitor at the services, at most: sessions, HTTP connections.
-const TASKS_PER_DOOR_MAX: usize = 6;
+const TASKS_PER_DOOR_MAX: usize = 3;
 /// Segments in memory, which make way for others only when these are full: here within two minutes.
 const RECENT_BYTES_MAX: usize = 1024 * 1024;
 /// How often tasks are counted, and timers looked at.
