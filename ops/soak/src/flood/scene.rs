@@ -9,6 +9,7 @@ use anyhow::{Context, ensure};
 use broadcaster::store::{Directory, Ext, File, SegmentStore};
 use broadcaster::{Config, Parts, Service};
 use bus::{Bus, Limits, MemoryBus, PartitionNo, Publish, topic};
+use channel::DevCerts;
 use kit::clock::Clock;
 use kit::health::Health;
 use kit::meter::Meter;
@@ -89,7 +90,9 @@ impl Scene {
         let limits = Limits { records_max, bytes_max, ..Limits::default() };
         let bus: Arc<dyn Bus> = MemoryBus::new(clock.clone(), limits);
         let unit_bus: Arc<dyn Bus> = MemoryBus::new(clock.clone(), Limits::default());
-        let store: Arc<dyn SegmentStore> = Arc::new(Directory::open(folder, 0)?);
+        let store: Arc<dyn SegmentStore> = Arc::new(Directory::open(&folder.join("segments"), 0)?);
+        // No room here is sealed: nobody is asked for keys.
+        let certs = DevCerts::load_or_create(&folder.join("certs"), &["localhost"])?;
         let (meter, stop) = (Meter::new(), CancellationToken::new());
         let parts = Parts {
             clock: clock.clone(),
@@ -100,7 +103,7 @@ impl Scene {
             unit_buses: BTreeMap::from([(UnitId(1), unit_bus)]),
             archive: None,
             stores: vec![Arc::clone(&store)],
-            auth_tls: None,
+            auth_tls: Some(certs.client()?),
         };
         let service = Service::bind(Config::default(), parts).await?;
         let mut services = Tasks::default();
