@@ -188,11 +188,19 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Whether keys come over TLS, or stay on this machine.
+    fn is_auth_private(&self) -> bool {
+        let plain = self.auth_url.strip_prefix("http://").map(str::parse::<SocketAddr>);
+        let is_loopback = plain.is_some_and(|it| it.is_ok_and(|it| it.ip().is_loopback()));
+        self.auth_url.is_empty() || self.auth_url.starts_with("https://") || is_loopback
+    }
+
     /// Refuses values that cannot work.
     ///
     /// # Errors
     /// Says which value, and why.
     pub fn check(&self) -> anyhow::Result<()> {
+        ensure!(self.is_auth_private(), "auth_url is neither https:// nor loopback");
         ensure!(Shares::new(self.shares).is_some(), "shares promise more than 100 %");
         ensure!((20..=1000).contains(&self.flush_ms), "flush_ms is not between 20 and 1000");
         ensure!(self.retention_s > 0, "retention_s is 0");
@@ -265,6 +273,8 @@ mod tests {
             Config { shares: [50, 50, 1, 0], ..Config::default() },
             Config { flush_ms: 19, ..Config::default() },
             Config { retention_s: 0, ..Config::default() },
+            Config { auth_url: "http://192.0.2.1:8003".to_owned(), ..Config::default() },
+            Config { auth_url: "http://127.0.0.1.example:8003".to_owned(), ..Config::default() },
             Config { writers: 0, ..Config::default() },
             Config { polls_per_s_max: 0, ..Config::default() },
             Config { base: "https://cdn.example/".to_owned(), ..Config::default() },

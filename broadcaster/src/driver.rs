@@ -6,36 +6,31 @@
 mod aim;
 mod place;
 mod publish;
+mod tools;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use broadcaster_core::room::Told;
-use broadcaster_core::settings::House;
 use broadcaster_core::{Found, Now};
 use bus::{At, Bus, Group, GroupConfig, GroupEvent, PartitionNo, ReadError, Tail, Tailed, topic};
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use kit::clock::Clock;
-use kit::health::Part;
 use proto::control::{Fact, RoomFact};
 use proto::envelope::LinkGauges;
 use proto::head::GenInfo;
-use proto::id::{Gen, NodeId, RoomId, Term};
+use proto::id::{Gen, RoomId, Term};
 use proto::time::Mono;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::counts::Counts;
 use crate::crowd::Crowd;
-use crate::downlink::Downlink;
-use crate::live::Live;
-use crate::opener::{Fenced, Opener, Start};
+use crate::opener::{Fenced, Start};
 use crate::owned::{Owned, Want};
 use crate::press::{Job, Ticket};
-use crate::room_keys::RoomKeys;
-use crate::push::Pushes;
+
+pub(crate) use self::tools::Tools;
 
 /// Records of `accepted` taken at once.
 const RECORDS_MAX: usize = 64;
@@ -51,26 +46,6 @@ const BUS_MAX: Duration = Duration::from_millis(800);
 const UNREAD: Duration = Duration::from_secs(3);
 /// The name under which `accepted` is committed.
 const GROUP: &str = "broadcaster";
-
-/// What the driver needs.
-#[derive(Debug)]
-pub(crate) struct Tools {
-    pub(crate) node: NodeId,
-    pub(crate) house: House,
-    pub(crate) clock: Clock,
-    pub(crate) counts: Counts,
-    pub(crate) health: Part,
-    pub(crate) bus: Arc<dyn Bus>,
-    pub(crate) opener: Opener,
-    pub(crate) downlink: Downlink,
-    pub(crate) live: Arc<Live>,
-    pub(crate) keys: Arc<RoomKeys>,
-    pub(crate) pushes: Pushes,
-    pub(crate) jobs: mpsc::Sender<Job>,
-    pub(crate) stored: mpsc::Receiver<Ticket>,
-    pub(crate) gauge_max: Duration,
-    pub(crate) drain_max: Duration,
-}
 
 /// The driver's state.
 struct Driver {

@@ -9,6 +9,7 @@ mod cover;
 mod erasing;
 mod files;
 mod heads;
+mod job;
 mod wellness;
 mod writer;
 
@@ -25,31 +26,30 @@ use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::FuturesUnordered;
 use kit::clock::Clock;
-use kit::health::Part;
 use kit::task::Tasks;
-use proto::control::CataloguePart;
-use proto::head::{Base, GenInfo, Head};
-use proto::id::{AppId, Gen, ItemId, RoomId, SlotNo, Term};
+use proto::head::{GenInfo, Head};
+use proto::id::{AppId, RoomId, SlotNo, Term};
 use tokio::sync::mpsc;
 
-use crate::archive::{self, Archive, Roll};
+use crate::archive::{self, Roll};
 use crate::bases::{Bases, Storing};
 use crate::config::{Config, millis};
 use crate::counts::Counts;
 use crate::display::{Display, Shown};
 use crate::live::Live;
-use crate::press::cover::{Cover, Step, Waiting};
 use crate::press::aside::{Aside, Given};
+use crate::press::cover::{Cover, Step, Waiting};
 use crate::press::erasing::Erased;
 pub(crate) use crate::press::files::Printer;
-pub(crate) use crate::press::heads::{gen_bytes, info_of, shelf_of};
 use crate::press::files::files_of;
+pub(crate) use crate::press::heads::{gen_bytes, info_of, shelf_of};
 use crate::press::heads::{gen_info, head_bytes, reel_of};
+pub(crate) use crate::press::job::{Job, Ticket, Tools};
 use crate::press::wellness::Wellness;
 use crate::press::writer::{Work, Writers};
 use crate::purge::Purges;
 use crate::room_keys::RoomKeys;
-use crate::store::{Ext, File, SegmentStore, Stamp};
+use crate::store::{Ext, File, Stamp};
 
 /// Jobs that wait for the press; the driver stops flushing while more are to come.
 pub(crate) const JOBS_MAX: usize = 4096;
@@ -57,54 +57,6 @@ pub(crate) const JOBS_MAX: usize = 4096;
 const EXPIRED_MAX: usize = 16;
 /// How often the slots of rooms that write nothing are looked through.
 const SWEEP: Duration = Duration::from_secs(1);
-
-/// What the driver wants done.
-#[derive(Debug)]
-pub(crate) enum Job {
-    /// The room is this process's from now on; `head` is what was shown last.
-    Adopt { room: RoomId, app: AppId, term: Term, head: Option<Box<Head>> },
-    /// A gen was opened: the one before it ends.
-    Opened { room: RoomId, info: GenInfo },
-    /// A slot is to be written.
-    Seal { ticket: Ticket, sealed: Box<Sealed> },
-    /// An item is to be in no file any more; where it stands, if that is known.
-    Erase { room: RoomId, id: ItemId, place: Option<(Gen, SlotNo)> },
-    /// The room was closed, and its last slot is sealed.
-    Ended { room: RoomId },
-    /// The room is another's, or is over.
-    Release { room: RoomId },
-    /// Segments are served from these bases now.
-    Bases(Vec<Base>),
-    /// A part of an app's gift catalogue.
-    Catalogue(CataloguePart),
-}
-
-/// Names a slot that is being written.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Ticket {
-    pub(crate) room: RoomId,
-    pub(crate) term: Term,
-    pub(crate) gen_no: Gen,
-    pub(crate) slot: SlotNo,
-}
-
-/// What the press needs.
-#[derive(Debug)]
-pub(crate) struct Tools {
-    pub(crate) clock: Clock,
-    pub(crate) counts: Counts,
-    pub(crate) health: Part,
-    pub(crate) display: Arc<Display>,
-    pub(crate) live: Arc<Live>,
-    pub(crate) keys: Arc<RoomKeys>,
-    pub(crate) printer: Printer,
-    pub(crate) stores: Vec<Arc<dyn SegmentStore>>,
-    pub(crate) storing: Arc<Storing>,
-    /// Where rooms are recorded, if they are.
-    pub(crate) archive: Option<Archive>,
-    /// The same of single stores, by number, where a base of its own serves one.
-    pub(crate) mirrors: Vec<Option<Arc<Storing>>>,
-}
 
 #[derive(Debug)]
 struct Press {
@@ -159,9 +111,8 @@ pub(crate) fn start(
     stored: mpsc::Sender<Ticket>,
     tasks: &mut Tasks,
 ) {
-    let Tools {
-        clock, counts, health, display, live, keys, printer, stores, storing, archive, mirrors
-    } = tools;
+    let Tools { clock, counts, health, display, live, keys, printer, .. } = tools;
+    let Tools { stores, storing, archive, mirrors, .. } = tools;
     let purges = Purges::start(&config.purge, &clock, &counts, tasks);
     let retention = Duration::from_secs(config.retention_s.into());
     let wellness = Wellness::new(health, clock.clone(), counts.clone(), stores.len());
@@ -349,8 +300,7 @@ impl Press {
             reel.put(&info, header.slot);
             head.hls = reel.place();
         }
-        let beside =
-            self.aside.name(printed.app, &self.printer, &mut head, &mut printed.given);
+        let beside = self.aside.name(printed.app, &self.printer, &mut head, &mut printed.given);
         printed.head = Some(head);
         if header.end == Some(header.slot) && header.next.is_none() {
             self.live.end(&room);

@@ -23,7 +23,7 @@ metrics! {
     CHANNEL_CERTIFICATE_END_SECONDS = Gauge "channel_certificate_end_seconds" ["suite"] "When the certificate in use ends, in seconds since 1970: T or G.";
     CHANNEL_CERTIFICATE_RELOADS_TOTAL = Counter "channel_certificate_reloads_total" ["suite", "outcome"] "Certificate files that changed: taken, or refused, and the old certificate stays.";
 
-    AUTH_KEY_ANSWERS_TOTAL = Counter "auth_key_answers_total" ["keys", "outcome"] "Requests for keys of links and for masters: ok, or the problem's code.";
+    AUTH_KEY_ANSWERS_TOTAL = Counter "auth_key_answers_total" ["keys", "outcome"] "Requests for keys of links, of sealed rooms and for masters: ok, or the problem's code.";
     AUTH_EPOCHS_PUBLISHED_TOTAL = Counter "auth_epochs_published_total" [] "Epoch facts that the bus took.";
     AUTH_PUBLISH_FAILURES_TOTAL = Counter "auth_publish_failures_total" [] "Appends to control that the bus did not take, or too late.";
     AUTH_FACTS_REFUSED_TOTAL = Counter "auth_facts_refused_total" [] "Facts on control that are damaged, of another interval, or that change what is published.";
