@@ -5,6 +5,7 @@ mod carriers;
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context;
 use auth_core::app::App;
@@ -24,6 +25,9 @@ pub const DATA: &str = "barrage-data";
 
 /// The folder of the segments in that folder.
 pub const SEGMENTS: &str = "segments";
+
+/// The folder of the recordings in that folder.
+pub const ARCHIVE: &str = "archive";
 
 /// The room store's file in that folder.
 pub const ROOMS: &str = "rooms.redb";
@@ -231,6 +235,16 @@ impl Config {
         self.chatserver.unit = self.link.unit;
         self.chatserver.evidence.folder = self.data.join("evidence");
         self.broadcaster.node = identity::BROADCASTER;
+        self.broadcaster.secret = Secret::new(identity.broadcaster_secret.clone());
+    }
+
+    /// Longest time that a service but the link is configured to take for what is in progress when
+    /// it ends.
+    pub(crate) fn requests_drain_max(&self) -> Duration {
+        let broadcaster =
+            self.broadcaster.drain_ms_max.saturating_add(self.broadcaster.http.drain_ms_max);
+        let longest = broadcaster.max(self.auth.http.drain_ms_max).max(self.gslb.http.drain_ms_max);
+        Duration::from_millis(longest.into())
     }
 
     fn secret_of(&self, node: proto::id::NodeId) -> Secret {
@@ -271,5 +285,17 @@ mod tests {
 
         assert!(!alone.link.siege.enabled);
         assert!(accompanied.link.siege.enabled);
+    }
+
+    #[test]
+    fn no_service_is_given_less_time_to_end_than_its_requests_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = Config::demo(folder.path());
+        config.gslb.http.drain_ms_max = 60_000;
+        let longest = config.requests_drain_max();
+        config.broadcaster.drain_ms_max = 90_000;
+
+        assert_eq!(longest, Duration::from_secs(60));
+        assert!(config.requests_drain_max() >= Duration::from_secs(90));
     }
 }

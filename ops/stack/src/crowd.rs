@@ -294,6 +294,8 @@ async fn read(number: usize, mut events: Events, shared: Arc<Shared>) -> anyhow:
             | Event::Skipped { .. }
             | Event::Heat { .. }
             | Event::Joined(_)
+            | Event::Catalogue { .. }
+            | Event::Locked { .. }
             | Event::Control(_) => {}
         }
     }

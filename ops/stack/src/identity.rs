@@ -37,6 +37,8 @@ pub struct Identity {
     pub(crate) seal: String,
     link_secret: String,
     gslb_secret: String,
+    #[serde(default)]
+    pub(crate) broadcaster_secret: String,
 }
 
 impl std::fmt::Debug for Identity {
@@ -60,8 +62,13 @@ impl Identity {
                 .with_context(|| format!("{} is damaged: remove it", path.display()))?,
             None => Self::draw()?,
         };
-        if identity.operator_key.is_empty() || identity.seal.is_empty() {
-            (identity.operator_key, identity.seal) = (text()?, text()?);
+        let drawn =
+            [&mut identity.operator_key, &mut identity.seal, &mut identity.broadcaster_secret];
+        let missing: Vec<_> = drawn.into_iter().filter(|it| it.is_empty()).collect();
+        if !missing.is_empty() {
+            for it in missing {
+                *it = text()?;
+            }
             private::write(&path, &serde_json::to_vec_pretty(&identity)?)
                 .with_context(|| format!("cannot write {}", path.display()))?;
         }
@@ -95,6 +102,7 @@ impl Identity {
         vec![
             node(LINK, NodeRole::Link, &self.link_secret),
             node(GSLB, NodeRole::Gslb, &self.gslb_secret),
+            node(BROADCASTER, NodeRole::Broadcaster, &self.broadcaster_secret),
         ]
     }
 
@@ -107,6 +115,7 @@ impl Identity {
             seal: String::new(),
             link_secret: text()?,
             gslb_secret: text()?,
+            broadcaster_secret: String::new(),
         })
     }
 }

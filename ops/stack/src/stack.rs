@@ -29,7 +29,8 @@ use crate::tls::{Certificates, Follow, Trust};
 
 /// Keys of the embedded quota: a room's lanes, its flow, and who comes in.
 const QUOTA_KEYS_MAX: usize = 100_000;
-/// Longest time for one service to end, but the link, which says itself how long its drain takes.
+/// Longest time for one service to end beside what is configured for its requests in progress. The
+/// link says itself how long its drain takes.
 const DRAIN_MAX: Duration = Duration::from_secs(20);
 /// So much more has the link: its workers are killed before it is over.
 const LINK_SPARE: Duration = Duration::from_secs(2);
@@ -48,6 +49,7 @@ pub struct Stack {
     broadcaster: broadcaster::Service,
     links: Links,
     links_end_max: Duration,
+    others_end_max: Duration,
     admin: TcpListener,
 }
 
@@ -146,6 +148,7 @@ impl Stack {
         let auth_url = format!("https://{}", auth.service.addr());
         config.gslb.auth_url.clone_from(&auth_url);
         config.link.auth_url.clone_from(&auth_url);
+        config.broadcaster.auth_url.clone_from(&auth_url);
 
         let gslb = bind::gslb(&config, &parts, Arc::clone(&apps), nodes, &trust, seed).await?;
         config.link.collectors = gslb.collector_addr().iter().map(SocketAddr::to_string).collect();
@@ -154,7 +157,7 @@ impl Stack {
         let [quota, flow] = [(); 2].map(|()| Arc::new(MemoryQuota::new(QUOTA_KEYS_MAX)));
         let chatservers = bind::chatservers(&config, &parts, apps, flow, seed).await?;
         let api = chatservers.first().context("there is no chatserver")?.addr();
-        let broadcaster = bind::broadcaster(&config, &parts, seed).await?;
+        let broadcaster = bind::broadcaster(&config, &parts, &trust, seed).await?;
         let link_parts = links::Parts {
             clock: link_clock,
             seed,
@@ -186,6 +189,7 @@ impl Stack {
             broadcaster,
             links,
             links_end_max: config.link.end_max() + LINK_SPARE,
+            others_end_max: DRAIN_MAX + config.requests_drain_max(),
             admin,
         })
     }
@@ -232,7 +236,7 @@ impl Stack {
     /// # Errors
     /// The first service that failed ends all.
     pub async fn run(self, shutdown: CancellationToken) -> anyhow::Result<()> {
-        let end_max = self.links_end_max;
+        let (end_max, others_end_max) = (self.links_end_max, self.others_end_max);
         let mut services: Vec<Running> = Vec::new();
         let Self { parts, follow, auth, gslb, chatservers, broadcaster, links, admin, .. } = self;
         services.push(Running::start("admin", |stop| serve_admin(admin, parts, stop)));
@@ -243,6 +247,7 @@ impl Stack {
         for chatserver in chatservers {
             services.push(Running::start("chatserver", |stop| chatserver.run(stop)));
         }
+        services.iter_mut().for_each(|it| it.end_max = others_end_max);
         let link = Running::start("link", |stop| links.run(stop));
         services.push(Running { end_max, ..link });
 

@@ -1,6 +1,7 @@
 //! `barrage export`: what was shown in a room, in a format that other tools read.
 
 mod source;
+mod vault;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -14,11 +15,13 @@ use broadcaster_core::export::{Format, Writer};
 use broadcaster_core::pack::expand;
 use clap::{Args, ValueEnum};
 use proto::head::Tier;
-use proto::id::{ItemId, RoomId};
+use proto::id::{Gen, ItemId, RoomId};
 use proto::item::Repeat;
 use proto::segment::Segment;
 
 use self::source::Source;
+use self::vault::Vault;
+use crate::command::keys::masters::Place;
 
 /// Slots between two words of progress: a quarter of an hour.
 const PROGRESS: u64 = 900;
@@ -37,6 +40,8 @@ pub(crate) struct Export {
     /// The file; nothing is overwritten. Without it, the standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    place: Place,
     /// The room
     room: String,
 }
@@ -67,7 +72,8 @@ impl From<Form> for Format {
 
 pub(crate) fn run(args: &Export) -> anyhow::Result<ExitCode> {
     let room = RoomId::parse(&args.room).context("no room has such a name")?;
-    let source = Source::find(&args.data, &room)?;
+    let vault = Vault::new(&args.data, &args.place, &room);
+    let source = Source::find(&args.data, &room, vault)?;
     let left_out = source.left_out()?;
     let mut out: Box<dyn Write> = match &args.out {
         None => Box::new(io::stdout().lock()),
@@ -111,12 +117,13 @@ fn numbered(folder: &Path, ending: &str) -> io::Result<Vec<PathBuf>> {
 }
 
 /// None: its time was over, and it was removed meanwhile.
-fn read(file: &Path) -> anyhow::Result<Option<Segment>> {
+fn read(file: &Path, gen_no: Gen, vault: &Vault) -> anyhow::Result<Option<Segment>> {
     let bytes = match fs::read(file) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", file.display())),
     };
+    let bytes = vault.open(gen_no, file, bytes)?;
     let segment = expand(&bytes).and_then(|it| Segment::decode(&it));
     segment.map(Some).with_context(|| format!("{} is damaged", file.display()))
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use auth_core::app::App;
 use auth_core::node::NodeSecret;
+use broadcaster::archive::Archive;
 use broadcaster::store::{Directory, SegmentStore};
 use channel::ServerTls;
 use futures_util::FutureExt;
@@ -16,7 +17,7 @@ use kit::seed::derive;
 
 use super::Shared;
 use crate::apart::{Auth, AuthSwitch};
-use crate::config::{Config, SEGMENTS};
+use crate::config::{ARCHIVE, Config, SEGMENTS};
 use crate::tls::Trust;
 
 /// Longest time for a mirror to be opened; then it is written to once it can be.
@@ -103,6 +104,7 @@ pub(super) async fn chatservers(
 pub(super) async fn broadcaster(
     config: &Config,
     parts: &Shared,
+    trust: &Trust,
     seed: u64,
 ) -> anyhow::Result<broadcaster::Service> {
     let free_bytes_min = config.broadcaster.free_bytes_min;
@@ -117,7 +119,9 @@ pub(super) async fn broadcaster(
         seed: derive(seed, "broadcaster"),
         global_bus: Arc::clone(&parts.bus),
         unit_buses: BTreeMap::from([(config.link.unit, Arc::clone(&parts.bus))]),
+        archive: Some(Archive::new(&config.data.join(ARCHIVE))),
         stores,
+        auth_tls: Some(trust.tls.clone()),
     };
     broadcaster::Service::bind(config.broadcaster.clone(), parts).await
 }

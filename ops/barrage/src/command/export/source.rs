@@ -7,9 +7,10 @@ use std::vec;
 
 use anyhow::{Context, ensure};
 use broadcaster::archive::{Archive, Recording};
-use proto::id::{ItemId, RoomId};
+use proto::id::{Gen, ItemId, RoomId};
 use proto::segment::Segment;
 
+use super::vault::Vault;
 use super::{read, slots};
 
 /// Items that are left out, 8 bytes each.
@@ -24,11 +25,12 @@ pub(super) struct Source {
     files: Vec<(Place, PathBuf)>,
     /// Erased items that may still stand in a recording.
     erased: BTreeSet<ItemId>,
+    vault: Vault,
 }
 
 impl Source {
     /// Looks below the data folder of a system.
-    pub(super) fn find(data: &Path, room: &RoomId) -> anyhow::Result<Self> {
+    pub(super) fn find(data: &Path, room: &RoomId, vault: Vault) -> anyhow::Result<Self> {
         let archive = Archive::new(&data.join(stack::ARCHIVE));
         let cannot = "the recordings cannot be read";
         let recordings = archive.recordings(room).context(cannot)?;
@@ -43,7 +45,7 @@ impl Source {
         let files: Vec<_> = files.into_iter().filter_map(|it| Some((place(&it)?, it))).collect();
         let is_something = !(files.is_empty() && recordings.is_empty());
         ensure!(is_something, "no slots of this room are kept: see [broadcaster] retention_s");
-        Ok(Self { recordings, files, erased })
+        Ok(Self { recordings, files, erased, vault })
     }
 
     /// Gives every slot to `take`, in the order in which they were shown.
@@ -56,12 +58,12 @@ impl Source {
             for segment in recording.slots()? {
                 let segment = segment?;
                 let at = (segment.header.gen_no.0.into(), segment.header.slot.0);
-                before(&mut files, at, &mut take)?;
+                self.before(&mut files, at, &mut take)?;
                 files.next_if(|it| it.0 == at);
                 take(segment)?;
             }
         }
-        before(&mut files, (u64::MAX, u64::MAX), &mut take)
+        self.before(&mut files, (u64::MAX, u64::MAX), &mut take)
     }
 
     /// Items that are not to be seen: recalled ones, and erased ones.
@@ -75,20 +77,23 @@ impl Source {
         })?;
         Ok(left_out)
     }
-}
 
-/// Gives the files of slots before this one; those whose time was over meanwhile are passed over.
-fn before(
-    files: &mut Peekable<vec::IntoIter<(Place, PathBuf)>>,
-    at: Place,
-    take: &mut impl FnMut(Segment) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    while let Some((_, file)) = files.next_if(|it| it.0 < at) {
-        if let Some(segment) = read(&file)? {
-            take(segment)?;
+    /// Gives the files of slots before this one; those whose time was over meanwhile are passed
+    /// over.
+    fn before(
+        &self,
+        files: &mut Peekable<vec::IntoIter<(Place, PathBuf)>>,
+        at: Place,
+        take: &mut impl FnMut(Segment) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        while let Some(((gen_no, _), file)) = files.next_if(|it| it.0 < at) {
+            let gen_no = Gen(u32::try_from(gen_no).context("a gen is out of range")?);
+            if let Some(segment) = read(&file, gen_no, &self.vault)? {
+                take(segment)?;
+            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// `…/{gen}/{tier}/{slot}.bin`.
