@@ -72,11 +72,11 @@ mod tests {
 
     #[test]
     fn numbers_do_not_repeat_within_or_across_threads() {
-        let four = || {
+        fn four() -> [[u8; 16]; 4] {
             let mut numbers = [[0; 16]; 4];
             draw(&mut numbers).unwrap();
             numbers
-        };
+        }
         let some = || (0..250).flat_map(|_| four()).collect::<Vec<_>>();
 
         let other = std::thread::spawn(some).join().unwrap();
