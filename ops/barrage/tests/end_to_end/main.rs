@@ -19,6 +19,7 @@ mod recordings;
 mod recovery;
 mod rooms;
 mod rules;
+mod sealed;
 mod segments;
 mod sessions;
 mod site;

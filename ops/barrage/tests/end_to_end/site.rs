@@ -191,6 +191,13 @@ impl Site {
         request.send().await.unwrap().error_for_status().unwrap();
     }
 
+    /// Calls the business API.
+    pub(crate) async fn call(&self, method: reqwest::Method, url: &str, body: &Value) {
+        let http = sdk::http::client(&self.trust.tls).unwrap();
+        let request = http.request(method, url).bearer_auth(&self.identity.api_key).json(body);
+        request.send().await.unwrap().error_for_status().unwrap();
+    }
+
     /// Ends everything well.
     pub(crate) async fn stop(self) {
         self.shutdown.cancel();
