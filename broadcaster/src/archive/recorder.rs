@@ -74,6 +74,8 @@ struct Recorder {
     tools: Tools,
     roll: Arc<Lines>,
     tapes: BTreeMap<RoomId, Tape>,
+    /// The last slot of each room that was recorded or is lost.
+    passed: BTreeMap<RoomId, (Gen, SlotNo)>,
     /// What is to be left out of slots that come, by room.
     erased: BTreeMap<RoomId, Vec<ItemId>>,
     /// Rooms whose files may hold what was erased.
@@ -82,6 +84,8 @@ struct Recorder {
     noting: Vec<Erasure>,
     /// Recordings that ended and have no minute files yet.
     publishing: VecDeque<(RoomId, Recording)>,
+    /// Nothing is erased or published before: something failed, and costs much to try.
+    paused: Mono,
     synced: Mono,
     swept: Option<Mono>,
 }
@@ -102,10 +106,12 @@ impl Recorder {
             tools,
             roll,
             tapes: BTreeMap::new(),
+            passed: BTreeMap::new(),
             erased: BTreeMap::new(),
             erasing: BTreeSet::new(),
             noting: Vec::new(),
             publishing: VecDeque::new(),
+            paused: Mono(0),
             swept: None,
         }
     }
@@ -124,8 +130,10 @@ impl Recorder {
             if is_last {
                 return Ok(());
             }
-            self.erase().await;
-            self.publish_next().await;
+            if self.tools.clock.mono() >= self.paused {
+                self.erase().await;
+                self.publish_next().await;
+            }
             self.sweep().await;
         }
     }
@@ -134,6 +142,7 @@ impl Recorder {
         let rooms = self.roll.rooms();
         let is_there = |room: &RoomId| rooms.binary_search_by(|it| it.0.cmp(room)).is_ok();
         self.erased.retain(|room, _| is_there(room));
+        self.passed.retain(|room, _| is_there(room));
         for (room, call) in &rooms {
             if let Err(error) = self.record(room, *call).await {
                 self.tools.counts.archive_error("write");
@@ -153,17 +162,18 @@ impl Recorder {
             Some(tape) => Some(tape),
             None => self.find_tape(room).await?,
         };
-        let last = tape.as_ref().and_then(Tape::last);
+        let last = tape.as_ref().and_then(Tape::last).max(self.passed.get(room).copied());
         let is_due = |place: &(Gen, SlotNo)| {
             last.map_or(*place >= call.from, |last| *place > last)
                 && call.until.is_none_or(|until| *place < until)
         };
         let due: Vec<_> = shown.shelf.slots().filter(is_due).take(SLOTS_MAX).collect();
-        let segments = self.fetch_all(room, &due).await;
+        let (segments, passed) = self.fetch_all(room, &due).await;
         if let Some(first) = segments.first() {
             let taken = self.append(room, tape, slot_start(&first.header), segments).await?;
             tape = Some(taken);
         }
+        self.passed.extend(passed.map(|it| (room.clone(), it)));
         let newest = shown.shelf.newest().map(|it| (it.info.gen_no, it.until));
         let has_all = call.until.is_some_and(|until| newest >= Some(until));
         if due.is_empty() && has_all {
@@ -198,9 +208,13 @@ impl Recorder {
         Ok(tape)
     }
 
-    /// Slots up to the first that must be waited for.
-    async fn fetch_all(&self, room: &RoomId, due: &[(Gen, SlotNo)]) -> Vec<Segment> {
-        let mut segments = Vec::new();
+    /// Slots up to the first that must be waited for, and the last of them, lost ones included.
+    async fn fetch_all(
+        &self,
+        room: &RoomId,
+        due: &[(Gen, SlotNo)],
+    ) -> (Vec<Segment>, Option<(Gen, SlotNo)>) {
+        let (mut segments, mut passed) = (Vec::new(), None);
         for &(gen_no, slot) in due {
             let name = room.clone();
             let file = File::Segment { room: name, gen_no, tier: Tier::Full, slot, ext: Ext::Bin };
@@ -214,8 +228,9 @@ impl Recorder {
                 Err(Missing::Lost) => self.tools.counts.archive_lost.inc(),
                 Err(Missing::Later) => break,
             }
+            passed = Some((gen_no, slot));
         }
-        segments
+        (segments, passed)
     }
 
     async fn fetch(&self, file: File) -> Result<Segment, Missing> {

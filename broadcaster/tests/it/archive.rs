@@ -129,7 +129,7 @@ async fn a_recording_outlives_its_slots_and_its_process() {
     show(&world, vec![said(4, 4)]).await;
     broadcaster.stop().await;
 
-    assert_eq!(recorded(&world.archive), [1, 2, 3, 4], "all, each once");
+    assert_eq!(recorded(&world.archive), [2, 1, 3, 4], "all, each once, gifts first");
     assert_eq!(world.archive.recordings(&room()).unwrap().len(), 1);
 }
 

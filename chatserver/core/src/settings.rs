@@ -46,6 +46,9 @@ pub enum BadSetting {
         "link_hosts takes {LINK_HOSTS_MAX} names of hosts in lower case, without scheme or path"
     )]
     Hosts,
+    /// A sealed room would lie in the archive for everybody to read.
+    #[error("a sealed room cannot be recorded: its archive may not be true")]
+    Archive,
 }
 
 impl BadSetting {
@@ -55,6 +58,7 @@ impl BadSetting {
         match self {
             Self::OutOfRange { field, .. } | Self::Mask { field } => field,
             Self::Lanes { .. } | Self::Thin { .. } => "lanes",
+            Self::Archive => "archive",
             Self::Hosts => "link_hosts",
         }
     }
@@ -112,6 +116,9 @@ pub fn check(settings: &RoomSettings) -> Result<(), BadSetting> {
     if hosts.len() > LINK_HOSTS_MAX || !hosts.iter().all(|it| is_host(it)) {
         return Err(BadSetting::Hosts);
     }
+    if settings.sealed && settings.archive == Some(true) {
+        return Err(BadSetting::Archive);
+    }
     Ok(())
 }
 
@@ -151,6 +158,9 @@ mod tests {
         check_field(|it| it.interval_ms_max = Some(10_001), Some("interval_ms_max"));
         check_field(|it| it.interval_ms_max = Some(999), Some("interval_ms_max"));
         check_field(|it| it.lite_comments_per_s = Some(2001), Some("lite_comments_per_s"));
+        check_field(|it| it.archive = Some(true), None);
+        check_field(|it| (it.sealed, it.archive) = (true, Some(false)), None);
+        check_field(|it| (it.sealed, it.archive) = (true, Some(true)), Some("archive"));
         check_field(|it| it.combo_ms = 10_001, Some("combo_ms"));
         check_field(|it| it.hold_ms = 30_000, None);
         check_field(|it| it.hold_ms = 30_001, Some("hold_ms"));

@@ -19,6 +19,8 @@ use crate::store::{Ext, File, Stamp, StoreError};
 
 /// How often what is too old is looked for.
 const SWEEP: Duration = Duration::from_mins(10);
+/// Pause after an erasure or a publication failed.
+const PAUSE: Duration = Duration::from_secs(10);
 /// Milliseconds of what one file of a recording holds.
 const HOUR_MS: u64 = 3_600_000;
 /// Files removed with one call to a store.
@@ -101,7 +103,10 @@ impl Recorder {
                 Ok(true) => drop(self.erasing.remove(&room)),
                 // Somebody publishes in the room.
                 Ok(false) => {}
-                Err(error) => self.failed("erase", &error),
+                Err(error) => {
+                    self.failed("erase", &error);
+                    self.paused = self.tools.clock.mono() + PAUSE;
+                }
             }
         }
     }
@@ -193,6 +198,7 @@ impl Recorder {
             Err(error @ (PublishError::Stores | PublishError::Io(_))) => {
                 self.tools.counts.archive_error("publish");
                 tracing::warn!(%room, %error, "a recording has no minute files yet");
+                self.paused = self.tools.clock.mono() + PAUSE;
                 self.publishing.push_back((room, recording));
             }
             Err(error @ PublishError::Recalls) => {
