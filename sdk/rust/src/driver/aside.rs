@@ -24,6 +24,8 @@ const FAILURES_MAX: u32 = 3;
 #[derive(Debug, Default)]
 pub(super) struct Aside {
     dictionary: Option<Dictionary>,
+    /// By room, the one that its head named.
+    named: BTreeMap<RoomId, DictionaryId>,
     /// The one that is being fetched.
     asked: Option<DictionaryId>,
     failures: u32,
@@ -45,12 +47,18 @@ pub(super) enum Form {
 }
 
 impl Aside {
-    pub(super) fn dictionary(&self) -> Option<Dictionary> {
-        self.dictionary.clone()
+    /// What a room's slots are read with.
+    pub(super) fn dictionary(&self, room: &RoomId) -> Option<Dictionary> {
+        let named = self.named.get(room)?;
+        self.dictionary.clone().filter(|it| it.id() == *named)
     }
 
-    /// Hears what a head names; gives it if it is to be fetched.
-    fn names(&mut self, named: Option<DictionaryInfo>) -> Option<DictionaryInfo> {
+    /// Hears what a room's head names; gives it if it is to be fetched.
+    fn names(&mut self, room: &RoomId, named: Option<DictionaryInfo>) -> Option<DictionaryInfo> {
+        match named {
+            Some(named) => self.named.insert(room.clone(), named.id),
+            None => self.named.remove(room),
+        };
         let is_new = |it: &DictionaryInfo| {
             self.asked != Some(it.id)
                 && self.dictionary.as_ref().is_none_or(|had| had.id() != it.id)
@@ -77,7 +85,7 @@ impl Aside {
 impl Driver {
     /// Has fetched what a head names and is not known yet.
     pub(super) fn look_aside(&mut self, room: &RoomId, head: &Head) {
-        if let Some(named) = self.aside.names(head.dict) {
+        if let Some(named) = self.aside.names(room, head.dict) {
             let (options, base) = (Arc::clone(&self.options), self.bases.pick(0, self.now()));
             self.jobs.push(Box::pin(async move {
                 let dictionary = match base {

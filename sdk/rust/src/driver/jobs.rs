@@ -148,7 +148,7 @@ impl Driver {
         if let Some(base) = &base {
             self.bases.asked(base, asked);
         }
-        let dictionary = self.aside.dictionary();
+        let dictionary = self.aside.dictionary(&name.room);
         let keys = self.rings.of(&name.room);
         self.jobs.push(Box::pin(async move {
             let (outcome, form) = match &base {

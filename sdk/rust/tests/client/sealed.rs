@@ -106,7 +106,10 @@ async fn a_viewer_without_a_key_is_told_so_once_and_goes_on_when_it_comes() {
 
     viewer
         .until(|it| match it {
-            Event::Locked { gen_no, .. } => Some(assert_eq!(*gen_no, GEN)),
+            Event::Locked { gen_no, .. } => {
+                assert_eq!(*gen_no, GEN);
+                Some(())
+            }
             Event::Show { .. } => panic!("{it:?}"),
             _ => None,
         })
