@@ -143,6 +143,7 @@ async fn an_erased_item_leaves_recordings_and_their_minute_files() {
     world.set_room(settings(), false).await;
     let index = index(&broadcaster).await;
     world.set_room(settings(), true).await;
+    world.sealed().await.seal_of(2, 0).await;
     show(&world, vec![said(3, 3)]).await;
     until(|| recorded(&world.archive) == [1, 2, 3]).await;
 
