@@ -2,7 +2,6 @@
 
 use tokio::io::duplex;
 
-use super::super::speech::KEPT_BYTES_MAX;
 use super::super::tests::{BODY_BYTES_MAX, Reader, run};
 use super::*;
 
