@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::{collection, sample};
 use proto::decode::DecodeError;
 use proto::heat::Heat;
-use proto::id::{Gen, RoomId, SenderRef, Seq, SlotNo};
+use proto::id::{Gen, ItemId, RoomId, SenderRef, Seq, SlotNo};
 use proto::item::{Body, Lane, Role, Style};
 use proto::limits::SEGMENT_BYTES_MAX;
 use proto::time::Wall;
