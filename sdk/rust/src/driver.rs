@@ -293,28 +293,6 @@ impl Driver {
         }
     }
 
-    fn learn(&mut self, learned: Learned) {
-        for (said, received) in learned.samples {
-            self.server_clock.sample(said, received);
-        }
-        self.spread_clock();
-        if let Some(entered) = learned.entered {
-            self.backoff.retune(entered.retry);
-            self.bases.entered(&entered.segments, entered.server_ms);
-            self.learn_keys(&entered.keys);
-            let addresses = entered.addresses.into_iter().map(|it| it.address);
-            let resume = self.resume.get_or_insert_with(|| Resume {
-                ticket: String::new(),
-                received: Mono(0),
-                addresses: Vec::new(),
-                is_told: false,
-            });
-            resume.is_told = false;
-            resume.addresses = addresses.filter(|it| self.options.speaks(it.transport)).collect();
-            self.tell_rooms(&Input::Entered);
-        }
-    }
-
     /// The same to every room.
     fn tell_rooms(&mut self, input: &Input) {
         let now = self.now();
