@@ -6,7 +6,7 @@ use std::path::Path;
 
 use proto::address::{Address, Transport};
 use proto::close::CloseCode;
-use proto::frame::{Credential, Downlink};
+use proto::frame::{Credential, Downlink, Uplink};
 use sdk::raw::{self, Raw};
 
 use crate::get::get;
@@ -61,6 +61,27 @@ async fn workers_are_rolled_one_after_the_other_on_a_hangup() {
 }
 
 #[tokio::test]
+async fn while_a_worker_is_rolled_the_sessions_of_its_sibling_stay() {
+    let data = tempfile::tempdir().unwrap();
+    let up = Up::start(data.path(), &["--workers", "2", "--crowd", "0"]).await;
+    ready(&up, 0).await;
+    let links = up.links();
+    let links: Vec<_> = links.iter().filter(|it| it.transport == Transport::Tcp).collect();
+    let mut rolled = enter_at(links[0], data.path()).await;
+    let mut sibling = enter_at(links[1], data.path()).await;
+
+    kill("-HUP", &up.pid()).await;
+    let first = closed(&mut rolled).await;
+    sibling.send(&Uplink::Ping { nonce: 7 }).await.unwrap();
+    let answer = sibling.recv().await.unwrap();
+    let second = closed(&mut sibling).await;
+
+    assert!(matches!(answer, Downlink::Pong { nonce: 7, .. }), "{answer:?}");
+    assert_eq!([first, second], [CloseCode::Draining; 2]);
+    up.transcript().await;
+}
+
+#[tokio::test]
 async fn workers_without_a_supervisor_drain_and_end() {
     let data = tempfile::tempdir().unwrap();
     let up = Up::start(data.path(), &["--workers", "2", "--crowd", "0"]).await;
@@ -111,7 +132,11 @@ async fn a_worker_that_hangs_is_replaced_and_the_process_stays_ready() {
 
 /// A session with the first worker.
 async fn enter(up: &Up, data: &Path) -> Raw {
-    let link = up.link(Transport::Tcp);
+    enter_at(&up.link(Transport::Tcp), data).await
+}
+
+/// A session at this address.
+async fn enter_at(link: &Address, data: &Path) -> Raw {
     let authority = link.authority();
     let mint = ["token", "mint", "--address", &authority, "--data"];
     let token = until("a token", async || {
@@ -119,7 +144,7 @@ async fn enter(up: &Up, data: &Path) -> Raw {
         minted.status.success().then(|| said(&minted).to_owned())
     })
     .await;
-    let mut raw = raw::connect(&link, None, STEP_MAX).await.unwrap();
+    let mut raw = raw::connect(link, None, STEP_MAX).await.unwrap();
     raw.login(Credential::Token(token), None, Vec::new()).await.unwrap();
     loop {
         match raw.recv().await.unwrap() {
