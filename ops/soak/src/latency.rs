@@ -1,5 +1,6 @@
 //! How long a comment takes to each kind of reader: by the long connection, as a tag of FLV, beside a
-//! frame of RTMP, in a segment, and in a fragment of HLS; one room, one reader of each kind.
+//! frame of RTMP, in a segment, and in a fragment of HLS; one room, one reader of each kind, and of
+//! segments two: one asks as an edge does, one as a viewer.
 //!
 //! The time is from the call that sends it to the moment when the reader has it parsed, in one
 //! process with one clock, everything over loopback.
@@ -45,8 +46,7 @@ pub(crate) async fn run(size: Size, line: &mut Line) -> anyhow::Result<()> {
     let times = size.pick(4, 1);
     let folder = tempfile::tempdir()?;
     let sink = Sink::bind().await?;
-    let settings =
-        RoomSettings { interval_ms: u32::try_from(INTERVAL_MS)?, ..stage::settings() };
+    let settings = RoomSettings { interval_ms: u32::try_from(INTERVAL_MS)?, ..stage::settings() };
     let stage = Stage::open(folder.path(), line.seed(), &settings, |config| {
         config.broadcaster.hls = true;
         config.broadcaster.pushes.resize_with(1, Default::default);

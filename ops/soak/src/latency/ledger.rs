@@ -15,15 +15,18 @@ pub(super) enum Way {
     Flv,
     /// The RTMP push.
     Rtmp,
-    /// Segments.
+    /// Segments, each asked for before it is there, as an edge does: the origin holds the question.
     Segments,
+    /// A viewer by segments, who asks some hundred milliseconds after a slot's end so that edges have
+    /// it and not everybody asks at once.
+    Viewer,
     /// Fragments of the HLS playlist.
     Hls,
 }
 
 impl Way {
-    pub(super) const ALL: [Self; 5] =
-        [Self::Push, Self::Flv, Self::Rtmp, Self::Segments, Self::Hls];
+    pub(super) const ALL: [Self; 6] =
+        [Self::Push, Self::Flv, Self::Rtmp, Self::Segments, Self::Viewer, Self::Hls];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -31,6 +34,7 @@ impl Way {
             Self::Flv => "flv",
             Self::Rtmp => "rtmp",
             Self::Segments => "segments",
+            Self::Viewer => "viewer",
             Self::Hls => "hls",
         }
     }
@@ -41,6 +45,8 @@ impl Way {
         match self {
             Self::Push | Self::Flv | Self::Rtmp => 500,
             Self::Segments => interval_ms + 300,
+            // 300 ms for edges to have it, and 300 to spread over.
+            Self::Viewer => interval_ms + 900,
             Self::Hls => interval_ms + 500,
         }
     }

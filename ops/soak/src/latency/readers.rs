@@ -11,6 +11,7 @@ use drill::Stage;
 use kit::clock::Clock;
 use kit::task::Tasks;
 use proto::frame::Path;
+use proto::head::Head;
 use proto::id::ViewerId;
 use sdk::{Client, Event};
 
@@ -29,7 +30,7 @@ const TAG_TAIL: usize = 4;
 /// Starts them; they go when the tasks do.
 pub(super) fn start(stage: &Stage, ledger: &Arc<Ledger>, tasks: &mut Tasks) -> anyhow::Result<()> {
     for (account, path, way) in
-        [("by-connection", Path::Push, Way::Push), ("by-segments", Path::Segments, Way::Segments)]
+        [("by-connection", Path::Push, Way::Push), ("by-segments", Path::Segments, Way::Viewer)]
     {
         let mut options = stage.options(&ViewerId::parse(account)?)?;
         options.rooms = vec![(stage.room.clone(), path)];
@@ -53,6 +54,7 @@ pub(super) fn start(stage: &Stage, ledger: &Arc<Ledger>, tasks: &mut Tasks) -> a
         ledger: Arc::clone(ledger),
     };
     tasks.spawn("flv", pull.clone().read_flv());
+    tasks.spawn("segments", pull.clone().read_segments());
     tasks.spawn("hls", pull.read_hls());
     Ok(())
 }
@@ -89,6 +91,24 @@ impl Pull {
             let done = at.min(bytes.len());
             bytes.drain(..done);
             at -= done;
+        }
+    }
+
+    /// Asks for one slot after the other, each before it is there.
+    async fn read_segments(self) -> anyhow::Result<()> {
+        let head = loop {
+            match self.get("head.json").await? {
+                Some(head) => break serde_json::from_slice::<Head>(&head)?,
+                None => self.clock.sleep(PAUSE).await,
+            }
+        };
+        let mut slot = head.slot.0 + 1;
+        loop {
+            let name = format!("{}/full/{slot}.json", head.gen_no);
+            if let Some(json) = self.get(&name).await? {
+                self.ledger.hear_json(Way::Segments, &json)?;
+                slot += 1;
+            }
         }
     }
 
