@@ -67,7 +67,9 @@ mod tests {
             key: None,
             value: b"said".to_vec().into(),
         };
-        bus.publish(vec![record]).await.into_iter().for_each(|it| drop(it.unwrap()));
+        for published in bus.publish(vec![record]).await {
+            published.unwrap();
+        }
 
         let (borrowed, carried) = borrow(&socket).await.unwrap();
         tasks.spawn("carried", carried);

@@ -4,21 +4,19 @@
 //! library in C.
 
 use std::fmt;
-use std::io::Write;
 use std::sync::Arc;
 
 use brotli::BrotliCompress;
 use brotli::enc::BrotliEncoderParams;
 use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
+use libdeflater::{CompressionLvl, Compressor as Deflater};
 use proto::dictionary::{Dictionary, DictionaryInfo};
 use proto::encoding::{BR_WINDOW_LOG, Encoding};
 use zstd::bulk::Compressor;
 use zstd::dict::EncoderDictionary;
 
-/// gzip's level: on segments, 6 saves 3 to 5 % and takes a third to two thirds more time.
-const GZIP_LEVEL: u32 = 4;
+/// gzip's level: 4 is a hundredth larger and takes a sixth less time, 9 saves nothing.
+const GZIP_LEVEL: i32 = 6;
 /// 4 is 4 % larger, 7 is 1 % smaller and takes up to twice the time; 9 takes twenty times.
 const BR_QUALITY: i32 = 5;
 /// With it zstd takes the time of gzip at most, and is 1 to 7 % smaller; 3 is larger than gzip, 9 is
@@ -37,11 +35,14 @@ pub fn compress(bytes: &[u8], encoding: Encoding) -> Bytes {
     }
 }
 
+/// By libdeflate, which has the whole file before it: half of zlib's time and 3 % fewer bytes.
 fn gzip(bytes: &[u8]) -> Bytes {
-    let into = Vec::with_capacity(bytes.len() / 4);
-    let mut encoder = GzEncoder::new(into, Compression::new(GZIP_LEVEL));
-    let written = encoder.write_all(bytes).and_then(|()| encoder.finish());
-    written.expect("writing into a Vec does not fail").into()
+    let level = CompressionLvl::new(GZIP_LEVEL).expect("levels go from 0 to 12");
+    let mut deflater = Deflater::new(level);
+    let mut into = vec![0; deflater.gzip_compress_bound(bytes.len())];
+    let written = deflater.gzip_compress(bytes, &mut into);
+    into.truncate(written.expect("the bound is enough for any bytes"));
+    into.into()
 }
 
 fn br(mut bytes: &[u8]) -> Bytes {

@@ -46,6 +46,7 @@ const DOORS: &[Door] = &[
         &["broadcaster-core", "sdk"],
         &["broadcaster/core/src/pack/", "sdk/rust/tests/"],
     ),
+    door("libdeflater", &["broadcaster-core"], &["broadcaster/core/src/pack/"]),
     door("brotli-decompressor", &["proto"], &["proto/src/encoding.rs"]),
     door(
         "zstd",
