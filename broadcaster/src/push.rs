@@ -6,6 +6,7 @@
 //! its own.
 
 mod backoff;
+mod measure;
 mod pusher;
 mod session;
 pub(crate) mod target;

@@ -15,14 +15,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::push::measure::{Measure, TooLong};
 use crate::push::target::Target;
 
 /// The CDN takes the stream within this time after the first packet.
 const OPEN_MAX: Duration = Duration::from_secs(10);
 /// A frame is written within this time: the socket takes some minutes of a quiet room at once.
 const WRITE_MAX: Duration = Duration::from_secs(5);
-/// Bytes that the other side may have said beyond its allowance. It has little to say, and what it
-/// says is read without a bound on its depth: 4 KiB nest a thousand times at most.
+/// Bytes that the other side may have said beyond its allowance. It has little to say.
 const HEARD_BYTES_MAX: usize = 4096;
 /// What it may say in addition for each frame: an acknowledgement now and then.
 const HEARD_BYTES_PER_FRAME: usize = 64;
@@ -78,6 +78,7 @@ pub(super) struct Session {
     stream: TcpStream,
     rtmp: ClientSession,
     heard: usize,
+    measure: Measure,
 }
 
 impl Session {
@@ -92,7 +93,7 @@ impl Session {
             config.tc_url = Some(target.url.clone());
             config.chunk_size = CHUNK_BYTES;
             let (rtmp, first) = ClientSession::new(config)?;
-            let mut session = Self { stream, rtmp, heard: 0 };
+            let mut session = Self { stream, rtmp, heard: 0, measure: Measure::new() };
             let rest = session.shake_hands().await?;
             let mut events = session.obey(first).await?;
             let connect = session.rtmp.request_connection(target.app.clone())?;
@@ -193,6 +194,7 @@ impl Session {
         if self.heard > HEARD_BYTES_MAX {
             return Err(Failure::Unclear);
         }
+        self.measure.take(heard).map_err(|TooLong| Failure::Unclear)?;
         let results = self.rtmp.handle_input(heard)?;
         self.obey(results).await
     }
