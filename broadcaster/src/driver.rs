@@ -30,6 +30,8 @@ use crate::opener::{Fenced, Start};
 use crate::owned::{Owned, Want};
 use crate::press::{Job, Ticket};
 
+use self::publish::of;
+
 pub(crate) use self::tools::Tools;
 
 /// Records of `accepted` taken at once.
@@ -164,7 +166,8 @@ impl Driver {
     }
 
     fn is_idle(&self) -> bool {
-        self.jobs.is_empty() && self.partitions.values().all(Owned::is_idle)
+        let is_told = self.says.is_empty() && self.jobs.is_empty();
+        is_told && self.partitions.values().all(Owned::is_idle)
     }
 
     /// Takes a change of ownership, or items unless the process ends.
@@ -215,6 +218,8 @@ impl Driver {
             return;
         };
         tracing::info!(partition = partition.0, term = %owned.term, "partition lost");
+        // Its next owner tells them again, and by then other things are true.
+        self.says.retain(|it| of(it).is_none_or(|room| !owned.drives(room)));
         for room in owned.rooms() {
             self.tools.pushes.aim(room, false);
             self.tools.keys.release(room);

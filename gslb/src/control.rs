@@ -213,7 +213,7 @@ impl Control {
             Ok(Fact::Revoked { kid, from_epoch, to_epoch }) => {
                 self.known.keys.revoke(kid, from_epoch, to_epoch);
             }
-            Ok(fact @ (Fact::Kick { .. } | Fact::Ban { .. })) => {
+            Ok(fact @ (Fact::Kick { .. } | Fact::Ban { .. } | Fact::Exclude { .. })) => {
                 self.known.revocations.write().handle(&fact, now);
             }
             Ok(fact @ Fact::Move { .. }) => {
@@ -234,7 +234,6 @@ impl Control {
                 | Fact::Sdk(_)
                 | Fact::Words { .. }
                 | Fact::Catalogue(_)
-                | Fact::Exclude { .. }
                 | Fact::Person { .. }
                 | Fact::Attribute { .. },
             ) => {}

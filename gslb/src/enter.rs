@@ -26,17 +26,18 @@ use std::time::Duration;
 use arc_swap::Guard;
 use auth_core::app::App;
 use auth_core::ticket::{self, TicketRefusal};
+use auth_core::token::flag;
 use gslb_core::assign::{self, ADDRESSES_PER_ANSWER, Request};
 use gslb_core::listener::Listener;
 use kit::clock::Clock;
 use kit::http::Heading;
 use kit::meter::Meter;
 use proto::address::Carrier;
-use proto::id::{AppId, DeviceId};
+use proto::id::{AppId, DeviceId, RoomId};
 use proto::time::Wall;
 
 use crate::config::Config;
-use crate::known::{Known, Sight};
+use crate::known::{Keyholder, Known, Sight};
 use crate::nodes::Desk;
 use crate::place::{Carriers, Whereabouts};
 use admission::{Admission, Admitted};
@@ -216,8 +217,19 @@ impl Answerer {
         let shared = entrant.shared(device.as_ref(), from);
         offers::put(form, &chosen, Makings { minter, shared }, answer)?;
         self.written.delivery(form, paths, answer);
-        let (sealed, keyring) = (&known.sight.sealed, minter.keyring());
-        let keys = sealed.keys(keyring, entrant.app, entrant.rooms, known.now);
+        let is_excluded = |room: &RoomId| {
+            let (rooms, from) = (std::slice::from_ref(room), Some(admitted.address));
+            let revocations = self.known.revocations.read();
+            revocations.is_excluded(entrant.app, rooms, device.as_ref(), from, known.now)
+        };
+        // Whom a room lists in spite of that gets its keys from a link, which knows the list.
+        let holder = Keyholder {
+            app: entrant.app,
+            rooms: entrant.rooms,
+            is_guest: entrant.flags & flag::GUEST != 0,
+            is_excluded: &is_excluded,
+        };
+        let keys = known.sight.sealed.keys(minter.keyring(), &holder, known.now);
         render::put_keys(form, &keys, answer);
         render::put_retry_after(form, retry_after_ms, answer);
         self.counts.answered(outcome, entrant.by, carrier);

@@ -23,7 +23,7 @@ use crate::place::Place;
 
 pub(crate) use keys::Keys;
 pub(crate) use minter::Minter;
-pub(crate) use sealed::SealedRooms;
+pub(crate) use sealed::{Keyholder, SealedRooms};
 
 /// Everything an answer looks at.
 #[derive(Debug)]

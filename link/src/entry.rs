@@ -94,8 +94,8 @@ impl Node {
         let (entry, latest, online) = room.listen(reading, &presence.line, |ring| {
             (entry::enter(ring, join.resume, reading), ring.latest(), ring.people())
         });
-        // Whoever was excluded since the first look was not yet among those who are told.
-        if presence.is_excluded(&join.room) {
+        // Whoever must go since the first look was not yet among those who are told.
+        if presence.is_excluded(&join.room) || presence.is_unwelcome(&join.room) {
             presence.line.review();
         }
         let Entry { heat, path, resumed, news, cursor } = entry;

@@ -49,7 +49,7 @@ impl Vault {
 
     /// Takes note of a fact about a sealed room.
     pub(crate) fn learn(&self, fact: &Fact) {
-        let Fact::Sealed { app, room, gen_no, ended } = fact else {
+        let Fact::Sealed { app, room, gen_no, ended, .. } = fact else {
             return;
         };
         let mut rooms = self.rooms.lock();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     fn sealed(gen_no: u32, ended: bool) -> Fact {
-        Fact::Sealed { app: APP, room: room(), gen_no: Gen(gen_no), ended }
+        Fact::Sealed { app: APP, room: room(), gen_no: Gen(gen_no), ended, guests: true }
     }
 
     fn answer(gens: &[u32]) -> RoomKeysAnswer {

@@ -203,6 +203,9 @@ pub enum Fact {
         /// The gen was the last sealed one: the room is over, or open to all.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         ended: bool,
+        /// Guests may be in the room, and so get its keys. Where it is not said they do not.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        guests: bool,
     },
 }
 

@@ -2,6 +2,7 @@
 
 use bus::{PartitionNo, Publish, PublishError, topic};
 use proto::control::Fact;
+use proto::id::RoomId;
 
 use super::{BUS_MAX, Driver, GROUP, PAUSE};
 use crate::owned::Owned;
@@ -11,6 +12,7 @@ use crate::room_keys::RoomKeys;
 /// Facts sent to `control` in one turn.
 const FACTS_MAX: usize = 64;
 /// Facts that wait for `control`; beyond, the oldest are dropped, since newer heat replaces them.
+/// Those about sealed gens are kept, of each room the newest.
 const FACTS_WAITING_MAX: usize = 10_000;
 
 /// How a publish to `sealed` went.
@@ -141,13 +143,25 @@ impl Driver {
             let parcel = std::mem::take(&mut owned.parcel);
             unguard(&parcel.jobs, &self.tools.keys);
             self.jobs.extend(parcel.jobs);
-            self.says.extend(parcel.facts);
+            for fact in parcel.facts {
+                if matches!(fact, Fact::Sealed { .. }) && self.says.len() >= FACTS_WAITING_MAX {
+                    let key = fact.key();
+                    self.says.retain(|it| it.key() != key);
+                }
+                self.says.push_back(fact);
+            }
             for id in parcel.done {
                 owned.ledger.done(id);
             }
         }
-        let excess = self.says.len().saturating_sub(FACTS_WAITING_MAX);
-        self.says.drain(..excess);
+        let mut excess = self.says.len().saturating_sub(FACTS_WAITING_MAX);
+        if excess > 0 {
+            self.says.retain(|it| {
+                let gives_way = excess > 0 && !matches!(it, Fact::Sealed { .. });
+                excess -= usize::from(gives_way);
+                !gives_way
+            });
+        }
         self.send_jobs();
     }
 
@@ -224,6 +238,11 @@ fn sealed(partition: PartitionNo, owned: &Owned) -> Option<Publish> {
     let value = owned.parcel.records.front()?.sealed.clone();
     let term = Some(owned.term);
     Some(Publish { topic: topic::sealed(), partition, term, key: None, value })
+}
+
+/// The room that a fact of this process is about.
+pub(super) const fn of(fact: &Fact) -> Option<&RoomId> {
+    if let Fact::Heat { room, .. } | Fact::Sealed { room, .. } = fact { Some(room) } else { None }
 }
 
 fn control(fact: &Fact) -> Publish {

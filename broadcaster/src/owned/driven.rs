@@ -35,6 +35,11 @@ pub(crate) struct Driven {
     pending: VecDeque<Pending>,
     /// The running gen, if its segments are sealed.
     sealed: Option<Gen>,
+    /// Whether guests may be in it.
+    guests: bool,
+    /// Others must hear again what is sealed: a former owner may not have told it, or guests are
+    /// taken now, or no more.
+    retells: bool,
     /// Since when nothing more can come of it.
     ended: Option<Mono>,
 }
@@ -79,7 +84,16 @@ impl Driven {
     pub(crate) fn unknown(app: AppId, since: Mono) -> Self {
         let stage = Stage::Unknown { since };
         let (parked, pending) = (Vec::new(), VecDeque::new());
-        Self { app, stage, parked, pending, sealed: None, ended: None }
+        Self {
+            app,
+            stage,
+            parked,
+            pending,
+            sealed: None,
+            guests: false,
+            retells: false,
+            ended: None,
+        }
     }
 
     pub(crate) const fn app(&self) -> AppId {
@@ -136,6 +150,8 @@ impl Driven {
     /// Takes a fact about the room; true if it must be opened now.
     pub(crate) fn set(&mut self, fact: &RoomFact, house: House, now: Now) -> bool {
         self.app = fact.app;
+        self.retells |= self.guests != fact.settings.guests;
+        self.guests = fact.settings.guests;
         match &mut self.stage {
             Stage::Unknown { .. } => {
                 self.stage = Stage::Opening;
@@ -161,6 +177,7 @@ impl Driven {
             let gen_no = resume.info.gen_no;
             again.extend(resume.flushes.iter().cloned().map(flush_event));
             self.sealed = resume.info.is_sealed().then_some(resume.info.gen_no);
+            self.retells = true;
             room.handle(Input::Resume(Box::new(resume)), now);
             // Pollers were told which gen comes next, and when.
             let next = start.head.filter(|it| it.gen_no == gen_no).and_then(|it| it.next);
@@ -210,6 +227,9 @@ impl Driven {
             && let Some(output) = room.poll()
         {
             self.say(output, name, term, counts, &mut said);
+        }
+        if self.room().is_some() && std::mem::take(&mut self.retells) {
+            said.facts.extend(self.tell_sealed(self.sealed, name));
         }
         while let Some(pending) = self.pending.pop_front_if(|it| it.is_stored) {
             said.events.push(RoomEvent::Seal {
@@ -281,7 +301,8 @@ impl Driven {
     fn tell_sealed(&mut self, sealed: Option<Gen>, name: &RoomId) -> Option<Fact> {
         let before = std::mem::replace(&mut self.sealed, sealed);
         let (gen_no, ended) = (sealed.or(before)?, sealed.is_none());
-        Some(Fact::Sealed { app: self.app, room: name.clone(), gen_no, ended })
+        let (app, room, guests) = (self.app, name.clone(), self.guests);
+        Some(Fact::Sealed { app, room, gen_no, ended, guests })
     }
 
     /// Whether nothing more is to be done for a told item. One that is told again while its slot is

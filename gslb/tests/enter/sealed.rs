@@ -1,9 +1,10 @@
 //! What opens sealed rooms is told to who may enter them, and to nobody else.
 
-use proto::control::Fact;
+use proto::control::{Excluded, Fact};
 use proto::enter::EnterRequest;
 use proto::id::{Gen, RoomId};
 use proto::policy::{Entry, Policy, PolicyFact};
+use proto::time::Wall;
 
 use crate::world::{APP, OTHER_APP, World, check, ticket};
 
@@ -51,8 +52,54 @@ async fn without_a_ticket_there_is_a_key_only_where_guests_may_read() {
     check(world.ask(&other).await, 401, "ticket_required").await;
 }
 
+#[tokio::test]
+async fn a_guest_gets_no_key_of_a_room_without_guests() {
+    let world = World::start().await;
+    let _link = world.link(2).await;
+    world.ready().await;
+    let (paid, party) = (room("paid"), room("party"));
+    let policy = Some(Policy { entry: Entry::Guest, ..Policy::default() });
+    world.publish(Fact::Policy(PolicyFact { app: APP, room: None, version: 1, policy })).await;
+    let fact = |room: &RoomId, guests| {
+        let (room, gen_no) = (room.clone(), Gen(1));
+        Fact::Sealed { app: APP, room, gen_no, ended: false, guests }
+    };
+    world.publish(fact(&paid, false)).await;
+    world.publish(fact(&party, true)).await;
+
+    let keys = async |room: &RoomId| {
+        let answer = world.ask(&without(room)).await;
+        if answer.status() != 200 {
+            return 0;
+        }
+        answer.json::<proto::enter::EnterResponse>().await.unwrap().keys.len()
+    };
+    world.until(async || keys(&party).await == 1).await;
+
+    assert_eq!(keys(&paid).await, 0);
+}
+
+#[tokio::test]
+async fn from_an_excluded_range_there_are_no_keys() {
+    let world = World::start().await;
+    let _link = world.link(2).await;
+    world.ready().await;
+    let claimed = {
+        let open = world.enter(&ticket("viewer")).await;
+        world.claims(&open).await.rooms[0].clone()
+    };
+    world.publish(sealed(&claimed, 7)).await;
+    world.until(async || !world.enter(&ticket("viewer")).await.keys.is_empty()).await;
+
+    let range = "127.0.0.0/8".parse().unwrap();
+    let (what, until) = (Excluded::Range(range), Wall(u64::MAX / 2));
+    world.publish(Fact::Exclude { app: APP, room: claimed, what, until }).await;
+
+    world.until(async || world.enter(&ticket("viewer")).await.keys.is_empty()).await;
+}
+
 fn sealed(room: &RoomId, gen_no: u32) -> Fact {
-    Fact::Sealed { app: APP, room: room.clone(), gen_no: Gen(gen_no), ended: false }
+    Fact::Sealed { app: APP, room: room.clone(), gen_no: Gen(gen_no), ended: false, guests: true }
 }
 
 fn without(room: &RoomId) -> EnterRequest {

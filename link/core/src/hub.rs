@@ -191,7 +191,7 @@ impl Hub {
         if !room.open {
             return Err(Refusal::Closed);
         }
-        if member.role == Role::Guest && !room.guests {
+        if !room.takes(member) {
             return Err(Refusal::NoGuests);
         }
         match self.sessions.get(&ByViewer::of(member)) {
@@ -199,6 +199,19 @@ impl Hub {
             Some(rooms) if rooms.len() >= ROOMS_PER_SESSION_MAX => Err(Refusal::TooManyRooms),
             Some(_) | None => Ok(Joined::Entered),
         }
+    }
+
+    /// Whether guests may be in the room.
+    #[must_use]
+    pub fn takes_guests(&self, room: &RoomId) -> bool {
+        self.rooms.get(room).is_some_and(|it| it.guests)
+    }
+
+    /// Whether the room has become one without guests, and the session is a guest's.
+    #[must_use]
+    pub fn is_unwelcome(&self, member: &Member, room: &RoomId) -> bool {
+        let room = self.rooms.get(room).filter(|it| it.app == member.app);
+        room.is_some_and(|it| !it.takes(member))
     }
 
     /// Lets a session into a room. Joining a room twice counts once.
@@ -358,6 +371,10 @@ impl PartialEq for ByViewer {
 impl Eq for ByViewer {}
 
 impl Room {
+    fn takes(&self, member: &Member) -> bool {
+        self.guests || member.role != Role::Guest
+    }
+
     fn remember(&mut self, member: ByViewer) {
         self.people += usize::from(!self.holds_another(&member));
         self.sessions.insert(member);

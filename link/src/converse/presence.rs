@@ -214,7 +214,12 @@ impl Presence {
         self.permit.as_ref().map_or(Access::Refuse, |it| self.node.door.access(it, room))
     }
 
-    /// Whether the policies and exclusions of the moment let the session stay; if not, why.
+    /// Whether the session is a guest's, and the room takes none now.
+    pub(crate) fn is_unwelcome(&self, room: &RoomId) -> bool {
+        self.member().is_some_and(|it| self.node.hub.lock().is_unwelcome(it, room))
+    }
+
+    /// Whether policies, exclusions and rooms of the moment let the session stay; if not, why.
     pub(super) fn review<'a>(
         &self,
         mut rooms: impl Iterator<Item = &'a RoomId>,
@@ -225,7 +230,7 @@ impl Presence {
         if self.permit.as_ref().is_some_and(|it| it.rooms.iter().any(|it| self.is_excluded(it))) {
             return Err(CloseCode::Banned);
         }
-        let may_stay = rooms.all(|it| self.access(it) < Access::Refuse);
+        let may_stay = rooms.all(|it| self.access(it) < Access::Refuse && !self.is_unwelcome(it));
         may_stay.then_some(()).ok_or(CloseCode::NoRoom)
     }
 

@@ -87,8 +87,12 @@ pub(super) fn learn(node: &Arc<Node>, fact: &Fact, moves: &mut Tasks) {
 }
 
 fn room(node: &Node, fact: &RoomFact) {
+    let had_guests = node.hub.lock().takes_guests(&fact.room);
     let was_open = node.hub.lock().is_open(&fact.room);
     let is_open = node.hub.lock().learn(fact);
+    if had_guests && !node.hub.lock().takes_guests(&fact.room) {
+        review(node, &fact.room);
+    }
     if !fact.open {
         node.boards.lock().close(fact.app, &fact.room);
     }
