@@ -65,10 +65,15 @@ impl Live {
         Self { rooms: RwLock::default(), places, keys, counts }
     }
 
+    /// Whether anybody watches a room.
+    pub(crate) fn is_heard(&self) -> bool {
+        !self.rooms.read().is_empty()
+    }
+
     /// Passes on what a record says of rooms that somebody watches. The end of a slot has no time of
     /// its own: it is `now`.
     pub(crate) fn tell(&self, record: &Bytes, now: Wall) {
-        if self.rooms.read().is_empty() {
+        if !self.is_heard() {
             return;
         }
         let Ok(batch) = RoomBatch::decode(record) else {

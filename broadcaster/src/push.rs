@@ -110,9 +110,14 @@ impl Pushes {
         }
     }
 
+    /// Whether a room that is pushed is this process's.
+    pub(crate) fn is_owned(&self) -> bool {
+        self.rooms.values().any(Room::is_owned)
+    }
+
     /// Passes on what a record says of rooms that are pushed.
     pub(crate) fn tell(&self, record: &Bytes) {
-        if !self.rooms.values().any(Room::is_owned) {
+        if !self.is_owned() {
             return;
         }
         let Ok(batch) = RoomBatch::decode(record) else {

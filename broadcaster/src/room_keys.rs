@@ -33,6 +33,8 @@ const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 const PAUSE: Duration = Duration::from_millis(100);
 /// See [`PAUSE`].
 const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// Pause after an answer without a key that is wanted.
+const LACKING: Duration = Duration::from_millis(500);
 /// Rooms beyond which those that are another's are forgotten, about 200 bytes each.
 const KEPT_MAX: usize = 16 * 1024;
 /// Keys of running gens are fetched again so often: a master may have been declared void.
@@ -96,10 +98,17 @@ impl RoomKeys {
 
     /// The room is driven by this process.
     pub(crate) fn own(&self, room: &RoomId, app: AppId) {
-        let (keys, wanted) = (BTreeMap::new(), BTreeSet::new());
-        let held = || Held { app, is_owned: true, running: None, keys, wanted };
+        let held = || {
+            let (keys, wanted) = (BTreeMap::new(), BTreeSet::new());
+            Held { app, is_owned: true, running: None, keys, wanted }
+        };
         let mut rooms = self.rooms.write();
-        rooms.entry(room.clone()).or_insert_with(held).is_owned = true;
+        let known = rooms.entry(room.clone()).or_insert_with(held);
+        // A name that another app had before has other keys.
+        if known.app != app {
+            *known = held();
+        }
+        known.is_owned = true;
         if rooms.len() > KEPT_MAX {
             rooms.retain(|_, it| it.is_owned);
         }
@@ -138,16 +147,17 @@ impl RoomKeys {
 
     /// What of a record for links may leave in the clear.
     pub(crate) fn clear(&self, record: &Bytes) -> Option<Bytes> {
-        let sealed: BTreeSet<RoomId> = {
-            let rooms = self.rooms.read();
-            let sealed = rooms.iter().filter(|(_, it)| it.running.is_some());
-            sealed.map(|(room, _)| room.clone()).collect()
-        };
-        if sealed.is_empty() {
+        let rooms = self.rooms.read();
+        let is_sealed =
+            |room: &RoomId| rooms.get(room).is_some_and(|it: &Held| it.running.is_some());
+        if !rooms.values().any(|it| it.running.is_some()) {
             return Some(record.clone());
         }
         let mut batch = RoomBatch::decode(record).ok()?;
-        batch.entries.retain(|it| !sealed.contains(&it.room));
+        if !batch.entries.iter().any(|it| is_sealed(&it.room)) {
+            return Some(record.clone());
+        }
+        batch.entries.retain(|it| !is_sealed(&it.room));
         (!batch.entries.is_empty()).then(|| batch.encode())
     }
 
@@ -276,7 +286,11 @@ impl RoomKeys {
                     if refresh == Refresh::Running {
                         refresh_at = now + REFRESH;
                     }
-                    refresh_at.since(now)
+                    // Slots that wait for what was not in the answer ask for it again at once.
+                    if !self.question(Refresh::Nothing).is_empty() {
+                        clock.sleep(LACKING).await;
+                    }
+                    refresh_at.since(clock.mono())
                 }
                 Err(error) => {
                     self.warn(&source.health, &error);
@@ -304,12 +318,14 @@ impl RoomKeys {
     }
 
     async fn ask(&self, source: &Source, refresh: Refresh) -> anyhow::Result<()> {
+        let mut all = Ok(());
         for rooms in self.question(refresh).chunks(ROOMS_MAX) {
             let asked = self.ask_for(source, rooms.to_vec()).await;
             self.counts.key_fetch(if asked.is_ok() { "ok" } else { "failed" });
-            asked?;
+            // The rest of the rooms may fare better.
+            all = all.and(asked);
         }
-        Ok(())
+        all
     }
 
     async fn ask_for(&self, source: &Source, rooms: Vec<RoomGens>) -> anyhow::Result<()> {
@@ -349,5 +365,66 @@ impl Held {
         while self.wanted.len() > ROOM_GENS_MAX {
             self.wanted.pop_first();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kit::meter::Meter;
+    use proto::envelope::{RoomEntry, RoomEvent};
+    use proto::keys;
+
+    use super::*;
+
+    const INFO: GenInfo = GenInfo {
+        gen_no: Gen(1),
+        epoch_ms: proto::time::Wall(0),
+        interval_ms: 1000,
+        layout: proto::head::SEALED,
+    };
+
+    fn room(name: &str) -> RoomId {
+        RoomId::parse(name).unwrap()
+    }
+
+    fn held() -> RoomKeys {
+        let held = RoomKeys::new(Counts::new(&Meter::new()));
+        held.own(&room("paid"), AppId(1));
+        held.begin(&room("paid"), &INFO);
+        let key = keys::RoomKey { gen_no: Gen(1), kid: 0, key: "00".repeat(16) };
+        let rooms = vec![keys::RoomKeys { room: room("paid"), keys: vec![key] }];
+        held.take(RoomKeysAnswer { rooms }).unwrap();
+        held
+    }
+
+    #[test]
+    fn a_name_that_another_app_takes_over_has_none_of_the_old_keys() {
+        let held = held();
+
+        held.own(&room("paid"), AppId(1));
+        let same = held.sealing(&room("paid"), Gen(1)).is_some();
+        held.own(&room("paid"), AppId(2));
+
+        assert!(same && held.sealing(&room("paid"), Gen(1)).is_none());
+        assert_eq!(held.question(Refresh::Nothing)[0].app, AppId(2));
+    }
+
+    #[test]
+    fn a_record_without_sealed_rooms_leaves_as_it_is() {
+        let held = held();
+        let of = |names: &[&str]| {
+            let entry = |name: &&str| RoomEntry {
+                app: AppId(1),
+                room: room(name),
+                event: RoomEvent::Fates { fates: Vec::new() },
+            };
+            RoomBatch { entries: names.iter().map(entry).collect() }.encode()
+        };
+
+        let (open, mixed) = (of(&["open"]), of(&["open", "paid"]));
+
+        assert_eq!(held.clear(&open).map(|it| it.as_ptr()), Some(open.as_ptr()));
+        assert_eq!(held.clear(&mixed), Some(open));
+        assert_eq!(held.clear(&of(&["paid"])), None);
     }
 }

@@ -129,14 +129,17 @@ pub(crate) async fn run(node: Arc<Node>, client: reqwest::Client) -> anyhow::Res
 
 /// Fetches the keys of all sealed rooms, and tells those that changed.
 async fn fetch(node: &Node, client: &reqwest::Client) -> anyhow::Result<()> {
+    let mut fetched = Ok(());
     for rooms in node.vault.question().chunks(ROOMS_MAX) {
         let answer = ask(node, client, rooms.to_vec()).await;
         node.counts.room_key_fetch(if answer.is_ok() { "ok" } else { "failed" });
-        for keys in node.vault.take(answer?) {
-            tell(node, keys);
+        match answer {
+            Ok(answer) => node.vault.take(answer).into_iter().for_each(|it| tell(node, it)),
+            // The rest of the rooms may fare better.
+            Err(error) => fetched = Err(error),
         }
     }
-    Ok(())
+    fetched
 }
 
 fn tell(node: &Node, keys: RoomKeys) {

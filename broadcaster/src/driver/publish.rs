@@ -129,7 +129,8 @@ impl Driver {
         kit::dying::pass("sealed", || letter.shows_gift());
         if let Some(value) = &letter.downlink {
             self.tools.downlink.send(partition, value);
-            if let Some(clear) = self.tools.keys.clear(value) {
+            let is_heard = self.tools.live.is_heard() || self.tools.pushes.is_owned();
+            if is_heard && let Some(clear) = self.tools.keys.clear(value) {
                 self.tools.live.tell(&clear, self.tools.clock.wall());
                 self.tools.pushes.tell(&clear);
             }
