@@ -166,8 +166,19 @@ impl Eraser {
             return Ok(Look::Missing);
         };
         let renewed = without(&erasure.ids, &file, &bytes, &self.printer, &self.keys);
+        let renewed = renewed.map_err(|it| StoreError::Away(it.to_string()))?;
+        // What the house wrote once, and would not write now, shows the item still.
+        if !renewed.is_empty() {
+            let form = |ext| File::Segment { room: erasure.room.clone(), gen_no, tier, slot, ext };
+            let mut others: Vec<File> = Ext::ALL.map(form).into();
+            others.retain(|it| !renewed.iter().any(|(file, _)| file == it));
+            if !self.calls.remove(others.clone()).await?.is_empty() {
+                return Err(StoreError::Away("a form is still there".to_owned()));
+            }
+            others.iter().for_each(|it| self.purges.forget(it));
+        }
         // The form that is looked at goes last: what stopped between is done again.
-        for (file, bytes) in renewed.map_err(|it| StoreError::Away(it.to_string()))? {
+        for (file, bytes) in renewed {
             self.calls.replace(file.clone(), bytes, erasure.stamp).await?;
             self.purges.forget(&file);
         }
