@@ -214,14 +214,19 @@ impl Driver {
                     let (room, gen_no) = (name.room.clone(), name.gen_no);
                     self.outbox.push_back(Event::Locked { room, gen_no });
                 }
-                self.statistics.count(&outcome, received.since(asked));
+                if !is_locked {
+                    self.statistics.count(&outcome, received.since(asked));
+                }
                 self.aside.came(form);
                 if let Ok(segment) = &outcome {
                     self.weigh(&segment.header.bases, segment.header.now_ms, received);
                     self.server_clock.sample(segment.header.now_ms, received);
                     self.spread_clock();
                 }
-                if let Some(base) = base {
+                if let (Some(base), true) = (&base, is_locked) {
+                    // It has the file: that the key is missing is not its fault.
+                    self.bases.ended(base, asked, Fetched::NotThere, received);
+                } else if let Some(base) = base {
                     self.judge(&base, &name, &outcome, asked, received);
                 }
                 let draw = self.rng.random();
