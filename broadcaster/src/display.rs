@@ -59,9 +59,11 @@ impl Display {
         }
     }
 
-    /// Another process writes the room from now on. Those who wait hear it.
+    /// Another process writes the room from now on, and may erase from its files. Those who wait
+    /// hear it.
     pub(crate) fn release(&self, room: &RoomId) {
         self.rooms.write().remove(room);
+        self.recent.lock().forget(room);
     }
 
     /// A room that this process writes.
@@ -86,6 +88,13 @@ impl Display {
 }
 
 impl Recent {
+    fn forget(&mut self, of: &RoomId) {
+        let is_of = |file: &File| matches!(file, File::Segment { room, .. } if room == of);
+        let gone = self.files.extract_if(.., |file, _| is_of(file));
+        self.bytes -= gone.map(|(_, bytes)| bytes.len()).sum::<usize>();
+        self.order.retain(|file| !is_of(file));
+    }
+
     fn renew(&mut self, file: &File, bytes: Bytes) {
         if let Some(old) = self.files.get_mut(file) {
             self.bytes = self.bytes - old.len() + bytes.len();
@@ -153,5 +162,27 @@ mod tests {
         display.show(&room, Shown { version: 1, ..Shown::default() });
 
         assert_eq!(display.find(&room).unwrap().borrow().version, 2);
+    }
+
+    #[test]
+    fn a_released_rooms_files_are_out_of_memory() {
+        let display = Display::new(10);
+        let room = RoomId::parse("r").unwrap();
+        let file = File::Segment {
+            room: room.clone(),
+            gen_no: Gen(1),
+            tier: proto::head::Tier::Full,
+            slot: proto::id::SlotNo(1),
+            ext: crate::store::Ext::Bin,
+        };
+        display.keep(file.clone(), Bytes::from_static(b"12"));
+
+        display.release(&RoomId::parse("s").unwrap());
+        let still = display.recent(&file).is_some();
+        display.release(&room);
+
+        assert!(still && display.recent(&file).is_none());
+        let recent = display.recent.lock();
+        assert_eq!((recent.bytes, recent.order.len()), (0, 0));
     }
 }
