@@ -14,6 +14,7 @@ use proto::control::RoomFact;
 use proto::envelope::{AcceptedBatch, RoomEntry, RoomEvent};
 use proto::head::GenInfo;
 use proto::id::{Gen, RoomId, Term};
+use proto::limits::ENVELOPE_ENTRIES_MAX;
 use proto::time::{Mono, Wall};
 use proto::verdict::{Fate, Reason};
 
@@ -258,19 +259,20 @@ impl Owned {
     }
 
     /// Sheds the items of a room that does not exist.
-    fn give_up(&mut self, room: &RoomId, counts: &Counts) -> Option<RoomEntry> {
-        let mut driven = self.rooms.remove(room)?;
+    fn give_up(&mut self, room: &RoomId, counts: &Counts) -> Vec<RoomEntry> {
+        let Some(mut driven) = self.rooms.remove(room) else { return Vec::new() };
         let reason = Reason::NoRoom;
         let mut fates = Vec::new();
-        for item in driven.take_parked() {
-            counts.item(item.lane, Became::Shed(reason));
-            self.parcel.done.push(item.id);
-            fates.push((item.id, Fate::Shed { reason }));
+        for (id, lane) in driven.take_waiting() {
+            counts.item(lane, Became::Shed(reason));
+            self.parcel.done.push(id);
+            fates.push((id, Fate::Shed { reason }));
         }
-        (!fates.is_empty()).then(|| RoomEntry {
+        let entry = |fates: &[_]| RoomEntry {
             app: driven.app(),
             room: room.clone(),
-            event: RoomEvent::Fates { fates },
-        })
+            event: RoomEvent::Fates { fates: fates.to_vec() },
+        };
+        fates.chunks(ENVELOPE_ENTRIES_MAX).map(entry).collect()
     }
 }

@@ -18,8 +18,6 @@ use crate::decode::DecodeError;
 use crate::encoding::read_zstd;
 use crate::limits::DICTIONARY_BYTES_MAX;
 
-/// A zstd dictionary begins so (RFC 8878, section 5).
-const MAGIC: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
 /// Bytes of an id.
 const ID_BYTES: usize = 8;
 
@@ -103,11 +101,11 @@ impl Dictionary {
             let max = DICTIONARY_BYTES_MAX;
             return Err(DecodeError::TooLarge { bytes: bytes.len(), max });
         }
-        // Bytes without the mark would be taken for raw content, which no frame names.
-        if !bytes.starts_with(&MAGIC) {
+        let decoder = DecoderDictionary::try_copy(&bytes).map_err(|_| DecodeError::Malformed)?;
+        // What does not begin as a dictionary does is taken for raw content, which no frame names.
+        if decoder.as_ddict().get_dict_id().is_none() {
             return Err(DecodeError::Malformed);
         }
-        let decoder = DecoderDictionary::try_copy(&bytes).map_err(|_| DecodeError::Malformed)?;
         Ok(Self { id: DictionaryId::of(&bytes), bytes, decoder: Arc::new(decoder) })
     }
 
@@ -169,7 +167,9 @@ mod tests {
 
         let too_long = Dictionary::new(long.into()).map(|it| it.id());
         let other = Dictionary::new(Bytes::from_static(b"other")).map(|it| it.id());
-        let cut = Dictionary::new(Bytes::from_static(&MAGIC)).map(|it| it.id());
+        // The mark of a dictionary (RFC 8878, section 5), and nothing behind it.
+        let mark = Bytes::from_static(&[0x37, 0xa4, 0x30, 0xec]);
+        let cut = Dictionary::new(mark).map(|it| it.id());
 
         assert!(matches!(too_long, Err(DecodeError::TooLarge { .. })));
         assert_eq!([other, cut], [Err(DecodeError::Malformed); 2]);

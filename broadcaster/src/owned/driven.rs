@@ -13,7 +13,7 @@ use proto::id::{AppId, Gen, ItemId, RoomId, SlotNo, Term};
 use proto::item::{Item, Lane};
 use proto::limits::ENVELOPE_ENTRIES_MAX;
 use proto::time::Mono;
-use proto::verdict::Fate;
+use proto::verdict::{Fate, Reason};
 
 use crate::counts::{Became, Counts};
 use crate::opener::Start;
@@ -22,6 +22,8 @@ use crate::press::{Job, Ticket};
 
 /// Items that wait while a room is opened; more are left to their journal.
 const PARKED_MAX: usize = ENVELOPE_ENTRIES_MAX;
+/// Comments beyond these whose senders are told once it is open, 8 bytes each.
+const LATE_MAX: usize = 100_000;
 
 /// How long a room that ended still knows what became of its items: journals ask within seconds.
 const ENDED_LIFE: Duration = Duration::from_mins(10);
@@ -32,6 +34,8 @@ pub(crate) struct Driven {
     app: AppId,
     stage: Stage,
     parked: Vec<Item>,
+    /// Comments that came while too many waited for the room to be opened.
+    late: Vec<ItemId>,
     pending: VecDeque<Pending>,
     /// The running gen, if its segments are sealed.
     sealed: Option<Gen>,
@@ -83,11 +87,12 @@ pub(crate) struct Said {
 impl Driven {
     pub(crate) fn unknown(app: AppId, since: Mono) -> Self {
         let stage = Stage::Unknown { since };
-        let (parked, pending) = (Vec::new(), VecDeque::new());
+        let (parked, late, pending) = (Vec::new(), Vec::new(), VecDeque::new());
         Self {
             app,
             stage,
             parked,
+            late,
             pending,
             sealed: None,
             guests: false,
@@ -141,6 +146,11 @@ impl Driven {
             Stage::Running(room) => room.handle(Input::Item(item), now),
             Stage::Unknown { .. } | Stage::Opening if self.parked.len() < PARKED_MAX => {
                 self.parked.push(item);
+            }
+            Stage::Unknown { .. } | Stage::Opening
+                if !item.lane.is_protected() && self.late.len() < LATE_MAX =>
+            {
+                self.late.push(item.id);
             }
             Stage::Unknown { .. } | Stage::Opening => return Some((item.id, item.lane)),
         }
@@ -215,9 +225,10 @@ impl Driven {
         }
     }
 
-    /// Gives the items that wait for the room to be opened.
-    pub(crate) fn take_parked(&mut self) -> Vec<Item> {
-        std::mem::take(&mut self.parked)
+    /// Gives up what waits for the room to be opened.
+    pub(crate) fn take_waiting(&mut self) -> Vec<(ItemId, Lane)> {
+        let parked = self.parked.drain(..).map(|it| (it.id, it.lane));
+        parked.chain(self.late.drain(..).map(|it| (it, Lane::Comment))).collect()
     }
 
     /// Takes what the room says.
@@ -227,6 +238,9 @@ impl Driven {
             && let Some(output) = room.poll()
         {
             self.say(output, name, term, counts, &mut said);
+        }
+        if self.room().is_some() && !self.late.is_empty() {
+            self.tell_late(counts, &mut said);
         }
         if self.room().is_some() && std::mem::take(&mut self.retells) {
             said.facts.extend(self.tell_sealed(self.sealed, name));
@@ -245,6 +259,16 @@ impl Driven {
             counts.seals.inc();
         }
         said
+    }
+
+    fn tell_late(&mut self, counts: &Counts, said: &mut Said) {
+        let (late, reason) = (std::mem::take(&mut self.late), Reason::Late);
+        counts.items(Lane::Comment, Became::Shed(reason), late.len());
+        for ids in late.chunks(ENVELOPE_ENTRIES_MAX) {
+            let fates = ids.iter().map(|&it| (it, Fate::Shed { reason })).collect();
+            said.events.push(RoomEvent::Fates { fates });
+        }
+        said.done.extend(late);
     }
 
     fn say(&mut self, output: Output, name: &RoomId, term: Term, counts: &Counts, said: &mut Said) {

@@ -105,6 +105,35 @@ async fn what_the_budget_cannot_show_is_told_as_shed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whoever_says_something_before_a_room_is_open_is_told_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::new(folder.path());
+    // Only the first thousand of them wait for the room.
+    for start in [1, 1001, 2001] {
+        world.admit((start..start + 1000).map(comment).collect()).await;
+    }
+    let broadcaster = world.start(config(1)).await;
+    world.set_room(settings(), true).await;
+
+    let mut sealed = world.sealed().await;
+    let (mut told, mut late) = (0, 0);
+    while told < 3000 {
+        match sealed.next().await {
+            RoomEvent::Fates { fates } => {
+                told += fates.len();
+                let is_late = |it: &&(ItemId, Fate)| it.1 == Fate::Shed { reason: Reason::Late };
+                late += fates.iter().filter(is_late).count();
+            }
+            RoomEvent::Flush { items, .. } => told += items.len(),
+            _ => {}
+        }
+    }
+
+    assert_eq!((told, late), (3000, 2000));
+    broadcaster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn items_of_a_room_that_nobody_made_are_shed_in_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::new(folder.path());
