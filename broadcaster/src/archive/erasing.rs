@@ -1,6 +1,7 @@
 //! Taking items out of recordings and of the minute files that were made of them.
 //!
-//! Minute files first: which of them hold an item is known from the recording.
+//! Minute files first: which of them hold an item is known from the recording. Minute files may outlive
+//! it, so what no recording holds is looked for in all of them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,6 +22,8 @@ use super::tape::Records;
 pub(super) struct Finding {
     pub(super) items: Vec<Item>,
     files: Vec<PathBuf>,
+    /// Whether no recording holds some that were looked for.
+    lacks_some: bool,
 }
 
 impl Finding {
@@ -36,6 +39,7 @@ impl Finding {
                 finding.look(path, &mut wanted)?;
             }
         }
+        finding.lacks_some = !wanted.is_empty();
         Ok(finding)
     }
 
@@ -54,6 +58,10 @@ impl Finding {
 
     /// The minutes of a published recording that may hold them.
     pub(super) fn minutes(&self, index: &Index) -> BTreeSet<u64> {
+        if self.lacks_some {
+            let runs = index.minutes.iter();
+            return runs.flat_map(|&[first, count]| first..first.saturating_add(count)).collect();
+        }
         let minutes = self.items.iter().map(|it| minutes::minute_of(it, index.start_ms));
         let is_there = |it: &u64| {
             index.minutes.iter().any(|&[first, count]| (first..first + count).contains(it))

@@ -17,7 +17,7 @@ use proto::item::Item;
 use proto::segment::Segment;
 use proto::time::Wall;
 
-use super::shelves::{Published, minute_files};
+use super::shelves::{Draft, Published, files_of, minute_files, remove};
 use super::{Archive, Recording};
 use crate::store::{File, SegmentStore, Stamp};
 
@@ -37,6 +37,9 @@ pub enum PublishError {
     /// Another process publishes or erases in the room now.
     #[error("another process publishes or erases in the room")]
     Busy,
+    /// Too many recordings of the room are published; the oldest go with their time.
+    #[error("too many recordings of the room are published")]
+    Full,
     /// More was recalled than is held in memory.
     #[error("more than {RECALLED_MAX} items were recalled")]
     Recalls,
@@ -51,7 +54,8 @@ pub enum PublishError {
 /// Makes the minute files of a recording in every store. `start` is when media time 0 was, by default
 /// when the recording began; `now` becomes the version.
 ///
-/// A store that fails goes without this version, and names the one before.
+/// A store that fails goes without this version, and names the one before. If all fail, the minutes
+/// that some took are removed again, at the latest by the next call for the room.
 ///
 /// # Errors
 /// As the variants say.
@@ -64,15 +68,67 @@ pub async fn publish(
     stores: &[Arc<dyn SegmentStore>],
 ) -> Result<Index, PublishError> {
     let _lock = archive.lock(room)?.ok_or(PublishError::Busy)?;
+    clear(archive, room, stores).await?;
+    if Published::read(&archive.folder(room))?.is_full() {
+        return Err(PublishError::Full);
+    }
     let start = start.unwrap_or(recording.start);
     let recorded = Recorded { room: room.clone(), start, now };
     let erased = archive.erased(room)?;
     let reader = Reader { recording: recording.clone(), left_out: Arc::default() };
     let reader = blocking(move || reader.leave(erased)).await?;
     let (reader, survey) = blocking(move || reader.survey(start)).await?;
+    let runs = survey.runs();
+    if runs.is_empty() {
+        return Err(PublishError::Empty);
+    }
+    let draft = Index {
+        v: INDEX_VERSION,
+        version: now.0,
+        start_ms: start,
+        minutes: runs,
+        items: 0,
+        left_out: survey.beyond(),
+    };
+    Draft::of(&archive.folder(room)).write(&draft)?;
+    let made = fill(draft, &reader, survey, &recorded, packing, stores.to_vec()).await;
+    let added = made.and_then(|index| {
+        Published::read(&archive.folder(room))?.add(index.clone())?;
+        Ok(index)
+    });
+    if let Err(error) = clear(archive, room, stores).await {
+        tracing::warn!(%room, %error, "what is unfinished stays in the stores for now");
+    }
+    added
+}
+
+/// Takes back what an earlier call did not finish. The caller has the room's lock.
+pub(super) async fn clear(
+    archive: &Archive,
+    room: &RoomId,
+    stores: &[Arc<dyn SegmentStore>],
+) -> io::Result<()> {
+    let folder = archive.folder(room);
+    let draft = Draft::of(&folder);
+    let Some(index) = draft.read()? else { return Ok(()) };
+    let published = Published::read(&folder)?;
+    if !published.all().iter().any(|it| it.version == index.version) {
+        remove(stores, &files_of(room, &index)).await?;
+    }
+    draft.remove()
+}
+
+/// Makes the minutes and names them; gives the index.
+async fn fill(
+    mut index: Index,
+    reader: &Reader,
+    survey: Survey,
+    recorded: &Recorded,
+    packing: &Packing,
+    mut targets: Vec<Arc<dyn SegmentStore>>,
+) -> Result<Index, PublishError> {
     let survey = Arc::new(survey);
-    let (mut items, mut left_out) = (0, survey.beyond());
-    let mut targets: Vec<_> = stores.to_vec();
+    let room = &recorded.room;
     for range in survey.ranges() {
         let (reader, survey, recorded) = (reader.clone(), Arc::clone(&survey), recorded.clone());
         let (segments, left) = blocking(move || {
@@ -81,29 +137,20 @@ pub async fn publish(
             Ok(minutes.finish(&recorded))
         })
         .await?;
-        left_out += left;
+        index.left_out += left;
         for (minute, segment) in segments {
-            items += u64::try_from(segment.items.len()).unwrap_or(u64::MAX);
-            let files = print(room, now.0, minute, &segment, packing);
+            index.items += u64::try_from(segment.items.len()).unwrap_or(u64::MAX);
+            let files = print(room, index.version, minute, &segment, packing);
             create(&mut targets, &files).await;
+            if targets.is_empty() {
+                return Err(PublishError::Stores);
+            }
         }
     }
-    if items == 0 {
-        return Err(PublishError::Empty);
-    }
-    let index = Index {
-        v: INDEX_VERSION,
-        version: now.0,
-        start_ms: start,
-        minutes: survey.runs(),
-        items,
-        left_out,
-    };
     announce(&mut targets, room, &index).await;
     if targets.is_empty() {
         return Err(PublishError::Stores);
     }
-    Published::read(&archive.folder(room))?.add(index.clone())?;
     Ok(index)
 }
 

@@ -5,7 +5,7 @@
 
 mod upkeep;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +23,7 @@ use proto::segment::Segment;
 use proto::time::{Mono, Wall};
 use tokio::sync::mpsc;
 
+use self::upkeep::{Chore, Outcome};
 use super::erased::Erased;
 use super::roll::{Call, Erasure, Lines, Roll};
 use super::tape::Tape;
@@ -69,9 +70,8 @@ impl Tools {
 }
 
 /// Records, erases, publishes, and removes what is too old.
-#[derive(Debug)]
 struct Recorder {
-    tools: Tools,
+    tools: Arc<Tools>,
     roll: Arc<Lines>,
     tapes: BTreeMap<RoomId, Tape>,
     /// The last slot of each room that was recorded or is lost.
@@ -79,13 +79,15 @@ struct Recorder {
     /// What is to be left out of slots that come, by room.
     erased: BTreeMap<RoomId, Vec<ItemId>>,
     /// Rooms whose files may hold what was erased.
-    erasing: BTreeSet<RoomId>,
+    erasing: VecDeque<RoomId>,
     /// Erasures that could not be noted yet.
     noting: Vec<Erasure>,
     /// Recordings that ended and have no minute files yet.
     publishing: VecDeque<(RoomId, Recording)>,
     /// Nothing is erased or published before: something failed, and costs much to try.
     paused: Mono,
+    /// How often in a row.
+    failures: u32,
     synced: Mono,
     swept: Option<Mono>,
 }
@@ -103,15 +105,16 @@ impl Recorder {
     fn new(tools: Tools, roll: Arc<Lines>) -> Self {
         Self {
             synced: tools.clock.mono(),
-            tools,
+            tools: Arc::new(tools),
             roll,
             tapes: BTreeMap::new(),
             passed: BTreeMap::new(),
             erased: BTreeMap::new(),
-            erasing: BTreeSet::new(),
+            erasing: VecDeque::new(),
             noting: Vec::new(),
             publishing: VecDeque::new(),
             paused: Mono(0),
+            failures: 0,
             swept: None,
         }
     }
@@ -119,10 +122,17 @@ impl Recorder {
     /// Runs until the press has ended, which drops the other end of `press`.
     async fn run(mut self, mut press: mpsc::Receiver<()>) -> anyhow::Result<()> {
         self.look_through().await;
+        // It gets on while the recorder waits for its next pass.
+        let mut chore = None;
         loop {
             let is_last = tokio::select! {
                 _ = press.recv() => true,
                 () = self.tools.clock.sleep(PASS) => false,
+                outcome = work(&mut chore) => {
+                    chore = None;
+                    self.end_chore(outcome).await;
+                    continue;
+                }
             };
             self.note_erasures().await;
             self.record_rooms().await;
@@ -130,11 +140,9 @@ impl Recorder {
             if is_last {
                 return Ok(());
             }
-            if self.tools.clock.mono() >= self.paused {
-                self.erase().await;
-                self.publish_next().await;
+            if chore.is_none() {
+                chore = self.next_chore();
             }
-            self.sweep().await;
         }
     }
 
@@ -306,6 +314,14 @@ impl Recorder {
             }
             Err(error) => tracing::error!(%error, "recordings were not made to last"),
         }
+    }
+}
+
+/// Waits for the end of a chore.
+async fn work(chore: &mut Option<Chore>) -> Outcome {
+    match chore {
+        Some(chore) => chore.await,
+        None => std::future::pending().await,
     }
 }
 

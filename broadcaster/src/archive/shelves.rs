@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use proto::head::Recording;
@@ -10,10 +11,14 @@ use proto::id::RoomId;
 use proto::time::Wall;
 
 use super::replace;
-use crate::store::{Ext, File};
+use crate::store::{Ext, File, SegmentStore};
 
 /// Recordings of one room that have minute files.
 const PUBLISHED_MAX: usize = 1_000;
+/// Files removed with one call to a store.
+const REMOVED_MAX: usize = 512;
+/// Longest time for such a call.
+const CALL_MAX: Duration = Duration::from_secs(10);
 
 /// What is published of a room, oldest first.
 #[derive(Debug)]
@@ -39,11 +44,13 @@ impl Published {
         &self.recordings
     }
 
+    /// Whether no more may be added.
+    pub(super) const fn is_full(&self) -> bool {
+        self.recordings.len() >= PUBLISHED_MAX
+    }
+
     /// One more.
     pub(super) fn add(&mut self, recording: Recording) -> io::Result<()> {
-        if self.recordings.len() >= PUBLISHED_MAX {
-            return Err(io::Error::other("too many recordings of the room are published"));
-        }
         self.recordings.push(recording);
         self.write()
     }
@@ -63,6 +70,47 @@ impl Published {
     fn write(&self) -> io::Result<()> {
         replace(&self.path, &serde_json::to_vec(&self.recordings)?)
     }
+}
+
+/// What is being published of a room. It is noted before the first minute, so that what a process
+/// that is killed leaves in the stores is found again.
+#[derive(Debug)]
+pub(super) struct Draft {
+    path: PathBuf,
+}
+
+impl Draft {
+    /// The draft of the room with this folder.
+    pub(super) fn of(folder: &Path) -> Self {
+        Self { path: folder.join("publishing.json") }
+    }
+
+    pub(super) fn read(&self) -> io::Result<Option<Recording>> {
+        match fs::read(&self.path) {
+            Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn write(&self, recording: &Recording) -> io::Result<()> {
+        replace(&self.path, &serde_json::to_vec(recording)?)
+    }
+
+    pub(super) fn remove(&self) -> io::Result<()> {
+        fs::remove_file(&self.path)
+    }
+}
+
+/// Removes files from all stores.
+pub(super) async fn remove(stores: &[Arc<dyn SegmentStore>], files: &[File]) -> io::Result<()> {
+    for files in files.chunks(REMOVED_MAX) {
+        for store in stores {
+            let removed = tokio::time::timeout(CALL_MAX, store.remove(files.to_vec())).await;
+            removed?.into_iter().collect::<Result<(), _>>().map_err(io::Error::other)?;
+        }
+    }
+    Ok(())
 }
 
 /// The files of a recording, its index last.

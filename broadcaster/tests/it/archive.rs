@@ -10,6 +10,7 @@ use proto::head::Recording;
 use proto::id::{ItemId, Seq};
 use proto::item::{Body, Item, Mode, Size, Style};
 use proto::segment::Segment;
+use proto::time::Wall;
 
 use crate::erase::erasure;
 use crate::faults::until;
@@ -162,6 +163,65 @@ async fn an_erased_item_leaves_recordings_and_their_minute_files() {
     }
     show(&world, vec![said(4, 4)]).await;
     until(|| recorded(&world.archive).contains(&4)).await;
+    broadcaster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_erased_item_leaves_minute_files_that_outlive_their_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::new(folder.path());
+    world.set_room(settings(), true).await;
+    let broadcaster = world.start(recording(1)).await;
+    show(&world, vec![said(1, 1), said(2, 2)]).await;
+    world.set_room(settings(), false).await;
+    let index = index(&broadcaster).await;
+    let own = folder.path().join(format!("archive/room-1/{}", index.start_ms));
+    std::fs::remove_dir_all(own).unwrap();
+    world.set_room(settings(), true).await;
+    world.sealed().await.seal_of(2, 0).await;
+
+    world.admit(vec![erasure(7, 1)]).await;
+
+    let file = folder.path().join(format!("dm/1/room-1/vod/{}/0.bin", index.version));
+    until(|| {
+        let bytes = expand(&std::fs::read(&file).unwrap()).unwrap();
+        let left = Segment::decode(&bytes).unwrap().items;
+        left.iter().map(|it| it.item.id.0).collect::<Vec<_>>() == [2]
+    })
+    .await;
+    broadcaster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn minutes_of_a_publication_that_was_cut_off_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::new(folder.path());
+    world.set_room(settings(), false).await;
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let draft = Recording {
+        v: 1,
+        version: 5,
+        start_ms: Wall(1_000),
+        minutes: vec![[0, 1], [3, 2]],
+        items: 0,
+        left_out: 0,
+    };
+    let draft = serde_json::to_string(&draft).unwrap();
+    let draft = write("archive/room-1/publishing.json", &draft);
+    let minutes = ["0.bin", "0.json", "3.json", "4.bin"];
+    let minutes = minutes.map(|it| write(&format!("dm/1/room-1/vod/5/{it}"), "minute"));
+    let another = write("dm/1/room-1/vod/6/0.bin", "minute");
+
+    let broadcaster = world.start(recording(1)).await;
+
+    until(|| !is_there(&draft)).await;
+    assert!(!minutes.iter().any(|it| is_there(it)));
+    assert!(is_there(&another));
     broadcaster.stop().await;
 }
 

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use broadcaster::Config;
 use broadcaster::archive::{Archive as Folder, Recording, publish};
 use broadcaster::store::{Directory, SegmentStore};
 use broadcaster_core::Packing;
@@ -89,7 +90,7 @@ async fn make(
     let is_meant = |it: &&Recording| recording.is_none_or(|start| it.start == start);
     let recording = recordings.iter().rfind(is_meant).context("no recording began then")?;
     let segments = place.data.join(stack::SEGMENTS);
-    let store = Directory::open(&segments, 0)
+    let store = Directory::open(&segments, Config::default().free_bytes_min)
         .with_context(|| format!("cannot open {}", segments.display()))?;
     let stores: [Arc<dyn SegmentStore>; 1] = [Arc::new(store)];
     let times = (start, Clock::system().wall());
