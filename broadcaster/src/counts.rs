@@ -46,8 +46,7 @@ impl Counts {
             live_lagged: meter.counter(list::BROADCASTER_LIVE_LAGGED_TOTAL, &[]),
             stores_refusing: meter.gauge(list::BROADCASTER_STORES_REFUSING, &[]),
             unsealed: meter.gauge(list::BROADCASTER_KEYLESS_SLOTS, &[]),
-            archive_recorded: meter
-                .counter(list::BROADCASTER_ARCHIVE_SLOTS_TOTAL, &["recorded"]),
+            archive_recorded: meter.counter(list::BROADCASTER_ARCHIVE_SLOTS_TOTAL, &["recorded"]),
             archive_lost: meter.counter(list::BROADCASTER_ARCHIVE_SLOTS_TOTAL, &["lost"]),
         }
     }

@@ -60,6 +60,8 @@ pub(crate) struct Api {
     pub(crate) desk: Arc<Desk>,
     pub(crate) keys: Keys,
     pub(crate) rates: Rates,
+    /// Of catalogues that are set.
+    pub(crate) catalogue_rates: Rates,
     pub(crate) quota: Arc<dyn Quota>,
     pub(crate) online: Arc<Online>,
     pub(crate) lists: Arc<Lists>,

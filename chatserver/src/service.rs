@@ -129,6 +129,7 @@ impl Service {
             desk: Arc::clone(&desk),
             keys: Keys::new(&parts.apps),
             rates: Rates::new(&parts.apps, config, &site.clock),
+            catalogue_rates: Rates::of_catalogues(&parts.apps, &site.clock),
             quota: parts.quota,
             online: Arc::clone(&online),
             lists: Arc::clone(&lists),

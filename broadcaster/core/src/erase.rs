@@ -35,8 +35,8 @@ mod tests {
     use proto::item::{Lane, Repeat};
 
     use super::*;
-    use crate::{Packed, Packing};
     use crate::pack::tests::{header, placed};
+    use crate::{Packed, Packing};
 
     #[test]
     fn an_item_is_taken_out_of_a_segment_and_of_its_repeats() {

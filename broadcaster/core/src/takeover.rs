@@ -182,7 +182,8 @@ mod tests {
         let with_flush = found(vec![flush(2, 3, 0, 5)]).resume(INFO);
         assert_eq!(with_flush.slot, SlotNo(3));
 
-        let opened = RoomEvent::Opened { gen_no: Gen(2), epoch_ms: Wall(0), interval_ms: 1000, layout: 1 };
+        let opened =
+            RoomEvent::Opened { gen_no: Gen(2), epoch_ms: Wall(0), interval_ms: 1000, layout: 1 };
         let without = found(vec![seal(1, 100), opened]);
         assert_eq!(without.info(), Some(INFO));
         assert_eq!(without.resume(INFO).slot, SlotNo(0));

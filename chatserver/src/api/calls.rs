@@ -2,8 +2,8 @@
 
 use super::call::{Call, Header, Query};
 use super::{
-    audit, board, catalogue, evidence, exclusions, gift, items, openapi, people, quota, room, shown, standing,
-    words,
+    audit, board, catalogue, evidence, exclusions, gift, items, openapi, people, quota, room,
+    shown, standing, words,
 };
 
 /// All of them.

@@ -64,6 +64,8 @@ pub(crate) async fn put(
         return Err(refused(format!("has {bytes} bytes; at most {CATALOGUE_BYTES_MAX} are kept")));
     }
     let wanted = version(&headers)?;
+    let too_fast = |retry_after_ms| No::TooFast { retry_after_ms };
+    api.catalogue_rates.check(app).map_err(too_fast)?;
     let tries = if wanted.is_some() { 1 } else { TRIES_MAX };
     for _ in 0..tries {
         let before = api.site.rows.catalogue_version(app).await?;

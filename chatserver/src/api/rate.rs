@@ -15,6 +15,11 @@ use proto::time::millis;
 
 use crate::config::Config;
 
+/// Catalogues that an app may set at once: each goes to every node, and is a file for good.
+const CATALOGUES_BURST: NonZeroU32 = NonZeroU32::new(20).expect("20 is not 0");
+/// Further ones a minute.
+const CATALOGUES_PER_MINUTE: NonZeroU32 = NonZeroU32::MIN;
+
 /// The buckets of all apps.
 #[derive(Debug)]
 pub(crate) struct Rates(BTreeMap<AppId, Bucket>);
@@ -37,12 +42,22 @@ impl Rates {
     /// Zeros count as 1; the configuration refuses them.
     pub(crate) fn new(apps: &[App], config: &Config, clock: &Clock) -> Self {
         let at_least_1 = |it| NonZeroU32::new(it).unwrap_or(NonZeroU32::MIN);
-        let bucket = |app: AppId| {
+        let quota = |app: AppId| {
             let own = config.quota_of(app);
             let quota = Quota::per_second(at_least_1(own.requests_per_s));
-            let quota = quota.allow_burst(at_least_1(own.requests_burst));
-            RateLimiter::direct_with_clock(quota, Ticks(clock.clone()))
+            quota.allow_burst(at_least_1(own.requests_burst))
         };
+        Self::of(apps, quota, clock)
+    }
+
+    /// How often an app may set its catalogue, at one chatserver.
+    pub(crate) fn of_catalogues(apps: &[App], clock: &Clock) -> Self {
+        let quota = Quota::per_minute(CATALOGUES_PER_MINUTE).allow_burst(CATALOGUES_BURST);
+        Self::of(apps, |_| quota, clock)
+    }
+
+    fn of(apps: &[App], quota: impl Fn(AppId) -> Quota, clock: &Clock) -> Self {
+        let bucket = |app| RateLimiter::direct_with_clock(quota(app), Ticks(clock.clone()));
         Self(apps.iter().map(|it| (it.id, bucket(it.id))).collect())
     }
 
@@ -59,6 +74,18 @@ impl Rates {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_app_that_goes_on_setting_its_catalogue_waits_for_minutes() {
+        let apps: Vec<App> = serde_json::from_str(r#"[{"id": 1, "api_keys": []}]"#).unwrap();
+        let rates = Rates::of_catalogues(&apps, &Clock::system());
+
+        let passed = (0..30).filter(|_| rates.check(AppId(1)).is_ok()).count();
+        let wait = rates.check(AppId(1)).unwrap_err();
+
+        assert_eq!(passed, 20);
+        assert!((50_000..=60_000).contains(&wait), "{wait}");
+    }
 
     #[test]
     fn each_app_has_its_own_bucket() {

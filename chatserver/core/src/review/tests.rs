@@ -10,12 +10,8 @@ const APP: AppId = AppId(1);
 const RULE: Rule = Rule { when: Review::Listed, fail: Fail::Closed, calls_max: 4 };
 
 fn comment(id: u64) -> Accepted {
-    let body = Body::Comment {
-        text: "as sent".into(),
-        style: Style::default(),
-        media_ms: None,
-        count: 1,
-    };
+    let body =
+        Body::Comment { text: "as sent".into(), style: Style::default(), media_ms: None, count: 1 };
     let item = Item {
         id: ItemId(id),
         lane: Lane::Comment,

@@ -1,9 +1,9 @@
 //! The shapes of bodies, parameters and answers, with their bounds.
 
 use chatserver_core::words::{WORD_BYTES_MAX, WORDS_MAX};
-use proto::limits::CATALOGUE_BYTES_MAX;
 use proto::attribute::COUNT_MAX;
 use proto::item::Role;
+use proto::limits::CATALOGUE_BYTES_MAX;
 use proto::limits::{
     ACCOUNT_BYTES_MAX, ATTRIBUTE_NAME_BYTES_MAX, DEVICE_BYTES_MAX, ROOM_BYTES_MAX, TEXT_BYTES_MAX,
 };

@@ -81,11 +81,7 @@ fn list(place: &Place) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn make(
-    place: &Place,
-    recording: Option<Wall>,
-    start: Option<Wall>,
-) -> anyhow::Result<()> {
+async fn make(place: &Place, recording: Option<Wall>, start: Option<Wall>) -> anyhow::Result<()> {
     let (folder, recordings) = find(place)?;
     let is_meant = |it: &&Recording| recording.is_none_or(|start| it.start == start);
     let recording = recordings.iter().rfind(is_meant).context("no recording began then")?;

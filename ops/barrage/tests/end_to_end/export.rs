@@ -107,9 +107,10 @@ async fn the_minutes_of_a_closed_room_carry_what_was_recorded_and_so_does_its_ex
             }
         }
     }
-    let recorded = before.comments.iter().map(|it| {
-        (it.media_ms, it.text.clone().into(), serde_json::to_value(it.style).unwrap())
-    });
+    let recorded = before
+        .comments
+        .iter()
+        .map(|it| (it.media_ms, it.text.clone().into(), serde_json::to_value(it.style).unwrap()));
     assert_eq!(shown, recorded.collect::<Vec<(u64, Value, Value)>>());
     let xml = folder.path().join("out.xml");
     export(&data, "bilibili-xml", &xml);
