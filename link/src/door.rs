@@ -1,6 +1,8 @@
 //! Whether a credential opens a session: keys, revocations, used tokens, policies. And whether
 //! enough is known to say so.
 
+mod shut;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,6 +32,8 @@ use crate::config::{Config, ms};
 use crate::counts::Counts;
 use crate::kept::Answer;
 use crate::used::{Use, Used};
+
+pub(crate) use shut::Shut;
 
 /// A token bears a time that is at most so much before the one when it was minted, as a rule.
 const MINT_LAG: Duration = Duration::from_secs(2);
@@ -135,26 +139,6 @@ impl Permit {
 
     pub(crate) const fn issued(&self) -> Wall {
         Wall(self.iat_s as u64 * 1000)
-    }
-}
-
-/// Why a credential does not open a session.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Shut {
-    pub(crate) code: CloseCode,
-    /// The word in metrics.
-    pub(crate) name: &'static str,
-    /// It is of no use to come back before.
-    pub(crate) wait: Duration,
-}
-
-impl Shut {
-    pub(crate) const fn of(code: CloseCode) -> Self {
-        Self::named(code, code.name())
-    }
-
-    pub(crate) const fn named(code: CloseCode, name: &'static str) -> Self {
-        Self { code, name, wait: Duration::ZERO }
     }
 }
 

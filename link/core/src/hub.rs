@@ -3,9 +3,9 @@
 //! People and sessions are counted apart: one viewer with five tabs is one of the people and five
 //! sessions. A leave names its session and removes only that.
 
+mod by_viewer;
 mod offers;
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use proto::item::Role;
 use proto::limits::ROOMS_PER_SESSION_MAX;
 use proto::time::Mono;
 
+use by_viewer::ByViewer;
 use offers::Offers;
 
 pub use offers::Offered;
@@ -102,11 +103,6 @@ pub struct Hub {
     /// Facts about rooms that found no place.
     refused: u64,
 }
-
-/// A member, in the order of viewers and then of their sessions. All that know of it share it, so
-/// that a name lies here once however many rooms its session is in.
-#[derive(Clone, Debug)]
-struct ByViewer(Arc<Member>);
 
 #[derive(Debug)]
 struct Room {
@@ -333,42 +329,6 @@ impl Member {
         (self.app, &self.viewer) == (app, viewer)
     }
 }
-
-impl ByViewer {
-    fn of(member: &Arc<Member>) -> Self {
-        Self(Arc::clone(member))
-    }
-
-    /// Stands before every session of a viewer.
-    fn before_all_of(app: AppId, viewer: &ViewerId) -> Self {
-        let (session, viewer) = (SessionId(u64::MIN), viewer.clone());
-        Self(Arc::new(Member { session, app, viewer, role: Role::Viewer, may_send: false }))
-    }
-
-    fn key(&self) -> (AppId, &ViewerId, SessionId) {
-        (self.0.app, &self.0.viewer, self.0.session)
-    }
-}
-
-impl Ord for ByViewer {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.key().cmp(&other.key())
-    }
-}
-
-impl PartialOrd for ByViewer {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for ByViewer {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl Eq for ByViewer {}
 
 impl Room {
     fn takes(&self, member: &Member) -> bool {

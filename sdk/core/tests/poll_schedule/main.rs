@@ -1,6 +1,7 @@
 //! The poll schedule in virtual time, against a small server with a clock of its own.
 
 mod gens;
+mod heads;
 
 use proptest::prelude::*;
 use proto::head::{GenInfo, Head, Tier};
@@ -10,6 +11,8 @@ use proto::segment::Header;
 use proto::time::{Mono, Wall};
 use sdk_core::poll::{CATCH_UP_SLOTS_MAX, Draws, Input, Miss, Output, Poll};
 use sdk_core::server_clock::Offset;
+
+use heads::{head, header};
 
 const EPOCH: Wall = Wall(1_800_000_000_000);
 const GEN: Gen = Gen(3);
@@ -346,51 +349,6 @@ fn arrived(slot: u64) -> Input {
 
 fn missed(why: Miss) -> Input {
     Input::Missed { why, draw: 0.5 }
-}
-
-fn header(slot: u64) -> Header {
-    Header {
-        room: RoomId::parse("room-1").expect("a room's name"),
-        gen_no: GEN,
-        slot: SlotNo(slot),
-        tier: Tier::Full,
-        epoch_ms: EPOCH,
-        interval_ms: 1_000,
-        now_ms: EPOCH,
-        spread_ms: 400,
-        next_tier: None,
-        online: 0,
-        heat: Heat::Hot,
-        bases: Vec::new(),
-        next: None,
-        end: None,
-    }
-}
-
-fn head(gen_no: Gen, newest: u64) -> Head {
-    Head {
-        v: 1,
-        gen_no,
-        epoch_ms: EPOCH,
-        interval_ms: 1_000,
-        slot: SlotNo(newest),
-        oldest: SlotNo(newest.saturating_sub(600)),
-        now_ms: EPOCH,
-        spread_ms: 400,
-        tiers: vec![Tier::Full],
-        heat: Heat::Hot,
-        online: 0,
-        sealed: false,
-        bases: Vec::new(),
-        recalled: Vec::new(),
-        catalogue: 0,
-        app: None,
-        dict: None,
-        next: None,
-        end: None,
-        past: Vec::new(),
-        hls: None,
-    }
 }
 
 const fn ms(ms: u64) -> std::time::Duration {
