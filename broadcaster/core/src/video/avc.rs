@@ -1,4 +1,4 @@
-//! The picture of [`frame`](super::frame) as the video data of FLV and RTMP, a message beside it.
+//! The picture of [`frame()`] as the video data of FLV and RTMP, a message beside it.
 //!
 //! Format: Adobe, "Video File Format Specification", version 10.1, annex E.4.3; the header as ISO/IEC
 //! 14496-15, 5.2.4.1, has it. Each frame is a key frame, so whoever comes can begin at once.

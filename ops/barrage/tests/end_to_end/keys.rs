@@ -212,7 +212,7 @@ async fn no_key_is_logged_or_measured() {
     secrets.push(("token".to_owned(), token));
     let written = site.up.transcript().await + std::str::from_utf8(&metrics.body).unwrap();
 
-    assert_eq!(secrets.len(), 9, "six of the identity, two masters, the token");
+    assert_eq!(secrets.len(), 10, "seven of the identity, two masters, the token");
     assert!(written.contains(" DEBUG ") && written.contains("# TYPE link_logins_total"));
     assert!(run_file.contains(identity["ticket_key"].as_str().unwrap()));
     for (name, secret) in secrets {
