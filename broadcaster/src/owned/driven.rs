@@ -21,7 +21,9 @@ use crate::owned::Want;
 use crate::press::{Job, Ticket};
 
 /// Items that wait while a room is opened; more are left to their journal.
-const PARKED_MAX: usize = ENVELOPE_ENTRIES_MAX;
+const PARKED_MAX: usize = 2 * ENVELOPE_ENTRIES_MAX;
+/// Comments among the first of these: the rest is for what has a journal.
+const PARKED_COMMENTS_MAX: usize = ENVELOPE_ENTRIES_MAX;
 /// Comments beyond these whose senders are told once it is open, 8 bytes each.
 const LATE_MAX: usize = 100_000;
 
@@ -144,7 +146,7 @@ impl Driven {
     pub(crate) fn accept(&mut self, item: Item, now: Now) -> Option<(ItemId, Lane)> {
         match &mut self.stage {
             Stage::Running(room) => room.handle(Input::Item(item), now),
-            Stage::Unknown { .. } | Stage::Opening if self.parked.len() < PARKED_MAX => {
+            Stage::Unknown { .. } | Stage::Opening if self.parked.len() < parked_max(item.lane) => {
                 self.parked.push(item);
             }
             Stage::Unknown { .. } | Stage::Opening
@@ -353,6 +355,10 @@ impl Driven {
             said.jobs.push(Job::Seal { ticket, sealed: Box::new(sealed) });
         }
     }
+}
+
+const fn parked_max(lane: Lane) -> usize {
+    if lane.is_protected() { PARKED_MAX } else { PARKED_COMMENTS_MAX }
 }
 
 fn flush_event(flush: Flush) -> RoomEvent {

@@ -112,24 +112,28 @@ async fn whoever_says_something_before_a_room_is_open_is_told_of_it() {
     for start in [1, 1001, 2001] {
         world.admit((start..start + 1000).map(comment).collect()).await;
     }
+    world.admit(vec![gift(4000)]).await;
     let broadcaster = world.start(config(1)).await;
     world.set_room(settings(), true).await;
 
     let mut sealed = world.sealed().await;
-    let (mut told, mut late) = (0, 0);
-    while told < 3000 {
+    let (mut told, mut late, mut has_gift) = (0, 0, false);
+    while told < 3001 {
         match sealed.next().await {
             RoomEvent::Fates { fates } => {
                 told += fates.len();
                 let is_late = |it: &&(ItemId, Fate)| it.1 == Fate::Shed { reason: Reason::Late };
                 late += fates.iter().filter(is_late).count();
             }
-            RoomEvent::Flush { items, .. } => told += items.len(),
+            RoomEvent::Flush { items, .. } => {
+                told += items.len();
+                has_gift |= items.iter().any(|it| it.item.id == ItemId(4000));
+            }
             _ => {}
         }
     }
 
-    assert_eq!((told, late), (3000, 2000));
+    assert_eq!((told, late, has_gift), (3001, 2000, true));
     broadcaster.stop().await;
 }
 

@@ -37,8 +37,10 @@ const RECORD_ITEMS: usize = 500;
 /// Senders, in turn.
 const SENDERS: u64 = 50_000;
 /// What a partition of the bus keeps: comments stay until the last one beside them has its fate, so
-/// that is four seconds of the flood, and `sealed` keeps all that it tells of it.
+/// that is four seconds of the flood at most.
 const BUS: (usize, usize) = (65_536, 128 << 20);
+/// What is told is kept so long: far less than half of the flood, whose memory would grow with it.
+const RECENT_MS: u64 = 4_000;
 /// The broadcaster ends within this time.
 const END_MAX: Duration = Duration::from_secs(10);
 /// The first comment's time; ids are made of it.
@@ -87,7 +89,7 @@ impl Scene {
     pub(super) async fn open(folder: &Path) -> anyhow::Result<Self> {
         let clock = Clock::system();
         let (records_max, bytes_max) = BUS;
-        let limits = Limits { records_max, bytes_max, ..Limits::default() };
+        let limits = Limits { records_max, bytes_max, recent_ms: RECENT_MS, ..Limits::default() };
         let bus: Arc<dyn Bus> = MemoryBus::new(clock.clone(), limits);
         let unit_bus: Arc<dyn Bus> = MemoryBus::new(clock.clone(), Limits::default());
         let store: Arc<dyn SegmentStore> = Arc::new(Directory::open(&folder.join("segments"), 0)?);
