@@ -20,14 +20,18 @@ fn with_disk(test: &str) -> Option<std::path::PathBuf> {
     }
     let folder = tempfile::tempdir().unwrap();
     let script = "mount -t tmpfs -o size=4m none \"$0\" && exec \"$@\"";
+    // Who may mount needs no users of its own.
+    let may_mount = Command::new("unshare").args(["--mount", "true"]).output();
+    let may_mount = may_mount.expect("unshare is missing").status.success();
+    let users: &[&str] = if may_mount { &[] } else { &["--map-root-user"] };
     let mut inner = Command::new("unshare");
-    inner.args(["--mount", "--map-root-user", "sh", "-c", script]).arg(folder.path());
+    inner.arg("--mount").args(users).args(["sh", "-c", script]).arg(folder.path());
     inner.arg(std::env::current_exe().unwrap()).args(["--exact", test]);
     let output = inner.env(DISK, folder.path()).output().expect("unshare is missing");
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     assert!(
         output.status.success() && said.contains("1 passed"),
-        "this test mounts a disk in a user namespace, which must be allowed: {said}"
+        "this test mounts a disk in a namespace of its own, which must be allowed: {said}"
     );
     None
 }
