@@ -81,7 +81,7 @@ pub struct Config {
     /// recorded writes segments all the time.
     pub archive: bool,
     /// Days for which recordings and their minute files are kept; 0: nothing is recorded. A busy room
-    /// takes about 6 MB an hour, and its minute files twice as much.
+    /// takes an estimated 6 MB an hour, and its minute files twice as much.
     pub archive_days: u32,
     /// Slots are kept for this many seconds, about 15 KB a slot and busy room in four files.
     pub retention_s: u32,
@@ -89,22 +89,23 @@ pub struct Config {
     pub spread_ms: u32,
     /// The next slot is held for its interval and this many milliseconds.
     pub hold_extra_ms: u32,
-    /// Requests held at a time, about 20 KiB each with their connections; more are answered
+    /// Requests held at a time, about 38 KB each with their connections; more are answered
     /// "not yet" at once.
     pub held_max: usize,
     /// Whether slots are also written for HLS players, as `live.m3u8` and a fragment of MP4 each: a
     /// fifth file a slot, of the size of its JSON.
     pub hls: bool,
-    /// How slots are compressed: `gzip`, which every reader of HTTP understands; `br`, 6 to 9 %
-    /// smaller for more work; `zstd`, 1 to 7 % smaller for no more work. The last two are for houses
-    /// whose readers are known to understand them: nobody is asked. HLS keeps gzip. It may change at
-    /// any start: slots written before are served as they are.
+    /// How slots are compressed: `gzip`, which every reader of HTTP understands; `br`, about
+    /// 3 % smaller for four times the work; `zstd`, which without a dictionary is 2 to 8 % larger for
+    /// half as much work again. The last two are for houses whose readers are known to understand
+    /// them: nobody is asked. HLS keeps gzip. It may change at any start: slots written before are
+    /// served as they are.
     pub encoding: Encoding,
     /// File of a dictionary from `barrage dict train`; empty: none. With one, each slot is also
     /// written as `.zbin` for native clients: two further files a slot.
     pub dictionary: PathBuf,
-    /// Viewers that read a room as an FLV stream, over all rooms, about 20 KiB each with their
-    /// connections; more are answered 503.
+    /// Viewers that read a room as an FLV stream, over all rooms, an estimated 38 KB each with
+    /// their connections; more are answered 503.
     pub live_max: usize,
     /// Bytes of recent segments kept in memory; older ones are read from a store.
     pub recent_bytes_max: usize,
